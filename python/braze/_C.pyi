@@ -1,0 +1,1 @@
+"""Native part of Braze."""
