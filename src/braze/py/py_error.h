@@ -16,11 +16,13 @@ struct PyError : std::exception {
 /// Turns the C API's NULL or negative result into PyError.
 template <class T>
 T* check(T* p) {
-  if (p == nullptr) [[unlikely]] throw PyError();
+  if (p == nullptr) [[unlikely]]
+    throw PyError();
   return p;
 }
 inline int check(int status) {
-  if (status < 0) [[unlikely]] throw PyError();
+  if (status < 0) [[unlikely]]
+    throw PyError();
   return status;
 }
 
