@@ -4,4 +4,7 @@ from braze._torch_version import check_torch_version
 
 check_torch_version()  # before the extension: a wrong torch shows as an undefined C++ symbol there
 
-import braze._C  # noqa: E402, F401
+from braze.api import compile, disable, is_compiling, list_backends, reset, stats  # noqa: E402
+from braze.explain import Report, explain  # noqa: E402
+
+__all__ = ["Report", "compile", "disable", "explain", "is_compiling", "list_backends", "reset", "stats"]

@@ -1,8 +1,8 @@
 """Transparent compiled modules: an object that is the module in every respect but how a call runs.
 
-The compiled object shares the original's ``__dict__``, its class is derived from the original's class and follows it when
-that changes (parametrizations and FSDP2 assign ``__class__``), and inside a call ``self`` is the original. So parameters,
-buffers, hooks, ``train()``, ``to()`` and ``state_dict()`` (keys without a prefix) mean the same on either object.
+The compiled object shares the original's ``__dict__``, its class is derived from the original's class and follows it
+when that changes (parametrizations and FSDP2 assign ``__class__``), and inside a call ``self`` is the original. So
+parameters, buffers, hooks, ``train()``, ``to()`` and ``state_dict()`` (keys without a prefix) mean the same on both.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def call_of(module: CompiledModule) -> Any:
 
 def wrap(original: nn.Module, make_call: Callable[[nn.Module], Any]) -> Any:
     """A compiled module for ``original``; ``make_call(original)`` gives what its calls run."""
-    wrapper = object.__new__(_derive(type(original)))
+    wrapper: Any = object.__new__(_derive(type(original)))
     object.__setattr__(wrapper, "__dict__", original.__dict__)
     object.__setattr__(wrapper, _ORIGINAL, original)
     object.__setattr__(wrapper, _CALL, make_call(original))
