@@ -93,7 +93,7 @@ def compile(
 
 def disable(f: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a callable: inside compiled functions its calls run in Python. Also a decorator."""
-    return torch.compiler.disable(f)  # type: ignore[no-any-return, no-untyped-call]
+    return torch.compiler.disable(f)  # type: ignore[no-any-return]
 
 
 def is_compiling() -> bool:

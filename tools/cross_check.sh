@@ -1,0 +1,20 @@
+#!/bin/bash
+# usage: tools/cross_check.sh
+#
+# Compiles and links the whole extension against CPython 3.12's headers and torch 2.11.0 (its wheel without its
+# dependencies is enough, it is not imported). Needs python3.12 on the PATH or in pyenv; says so and ends well without.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=$(command -v python3.12 || { command -v pyenv >/dev/null && ls "$(pyenv root)"/versions/3.12.*/bin/python; } | head -1 || true)
+if [ -z "$python" ] || ! "$python" -c 'import venv' 2>/dev/null; then
+  echo "cross check: not run, there is no CPython 3.12 here"
+  exit 0
+fi
+venv=build/venv-312
+if [ ! -e $venv/.ready ]; then
+  "$python" -m venv $venv
+  $venv/bin/pip install --quiet --no-deps torch==2.11.0
+  touch $venv/.ready
+fi
+tools/cross_build.sh $venv/bin/python build/cross-site
+echo "cross check: builds for CPython 3.12 and torch 2.11.0"
