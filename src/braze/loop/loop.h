@@ -12,11 +12,14 @@
 // substitution and dependencies are read off the loads. Views leave no trace here: lowering composes them into the load
 // indices; a view tensor exists only where an external operator or an output needs one (Tensor::base).
 //
-// Half types: loads and yields convert; arithmetic is done in op::compute_type. A yield is cast to the result's dtype.
+// Half types: loads and yields convert; arithmetic is done in op::compute_type, which is the type of a load. A yield is
+// cast to the result's dtype. A cast to a half type rounds and is the only half-typed scalar. `index` gives an i64.
+// A loop variable of extent 1 never stands in an index: it is 0.
 // Element e of a result with dims d0..dn is the value at loop variables i0=d0, ...; results of one op share its space.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +40,7 @@ enum class ScalarOp : std::uint8_t {
   constant,  ///< Scalar::number (or ::integer for integral and b8 types)
   index,     ///< Scalar::indices[0] as an i64 value
   load,      ///< Scalar::tensor at Scalar::indices; with one operand: a b8 mask, the load gives 0 where it is false
-#define SCALAR(id, arity, type, cpp) id,
+#define SCALAR(id, ...) id,
 #include "braze/op/scalar_ops.def"
 #undef SCALAR
   kCount,
@@ -57,8 +60,17 @@ struct Scalar {
 struct Body {
   std::vector<Scalar> nodes;          ///< operands before uses
   std::vector<ScalarId> yields;       ///< one per result
+  std::vector<ScalarId> checks;       ///< b8 conditions that must hold wherever the body runs (an index is in range, a
+                                      ///< divisor is not 0); if one does not, the results are void and the segment
+                                      ///< runs again in eager, which raises the user's error
   bool operator==(const Body&) const = default;
 };
+
+std::string_view to_text(ScalarOp op);                   ///< as in scalar_ops.def: "add"
+std::optional<ScalarOp> find_scalar_op(std::string_view text);
+int arity(ScalarOp op);                                  ///< -1: none fixed (load)
+enum class TypeRule : std::uint8_t { same, boolean, cast, floating, bits, special };
+TypeRule type_rule(ScalarOp op);
 
 /// Loop variables are named by position: i0, i1, ... for the space; r0, r1, ... for the reduced part.
 SymExpr space_var(std::size_t position);
@@ -72,6 +84,8 @@ enum class Kind : std::uint8_t {
   external,  ///< a library operator
 };
 enum class Fold : std::uint8_t { sum, prod, max, min, argmax, argmin, any, all };
+std::string_view to_text(Kind kind);
+std::string_view to_text(Fold fold);
 
 struct LoopOp {
   Kind kind = Kind::map;
@@ -110,8 +124,12 @@ struct LoopProgram {
   bool operator==(const LoopProgram&) const = default;
 };
 
+struct LowerOptions {
+  bool checks = false;  ///< whoever runs the kernels honours Body::checks; without, what needs one stays external
+};
+
 /// Every operator becomes map/reduce/scatter, or one external; views become load indices. Never fails.
-LoopProgram lower(const graph::Graph& g);
+LoopProgram lower(const graph::Graph& g, const LowerOptions& options = {});
 
 std::string to_text(const LoopProgram& p);
 LoopProgram parse(std::string_view text);                        ///< parse(to_text(p)) == p; ParseError
