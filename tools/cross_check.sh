@@ -5,8 +5,12 @@
 # dependencies is enough, it is not imported). Needs python3.12 on the PATH or in pyenv; says so and ends well without.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-python=$(command -v python3.12 || { command -v pyenv >/dev/null && ls "$(pyenv root)"/versions/3.12.*/bin/python; } | head -1 || true)
-if [ -z "$python" ] || ! "$python" -c 'import venv' 2>/dev/null; then
+candidates=$(command -v python3.12 || true; ls "$(pyenv root 2>/dev/null)"/versions/3.12.*/bin/python 2>/dev/null || true)
+python=""
+for candidate in $candidates; do
+  if "$candidate" -c 'import venv' 2>/dev/null; then python=$candidate && break; fi
+done
+if [ -z "$python" ]; then
   echo "cross check: not run, there is no CPython 3.12 here"
   exit 0
 fi
