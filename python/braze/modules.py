@@ -18,7 +18,7 @@ from torch import nn
 
 _ORIGINAL = "__braze_original__"
 _CALL = "__braze_call__"
-_derived: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
+_derived: weakref.WeakKeyDictionary[type, weakref.ref[type]] = weakref.WeakKeyDictionary()  # kept by its instances
 _class_slot = object.__dict__["__class__"]  # the way round a class's own __class__ property
 
 
@@ -26,13 +26,14 @@ class CompiledModule:
     """First base of every derived class; isinstance(model, CompiledModule) tells compiled modules from others."""
 
     __slots__ = ()
+    __braze_class__: type
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """A derived class is nobody's plugin: the original's ``__init_subclass__`` does not hear of it."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         original = original_of(self)
-        if type(original) is not type(self).__mro__[2]:
+        if type(original) is not type(self).__braze_class__:
             _follow(self, original)
         return object.__getattribute__(self, _CALL)(*args, **kwargs)
 
@@ -50,6 +51,12 @@ class CompiledModule:
     def __copy__(self) -> Any:
         call = object.__getattribute__(self, _CALL)
         return _rebuild(copy.copy(original_of(self)), dict(call.options))
+
+
+class _Held(CompiledModule):
+    """Storage for what a compiled module knows, outside the shared ``__dict__``."""
+
+    __slots__ = (_ORIGINAL, _CALL)
 
 
 def original_of(module: Any) -> Any:
@@ -119,17 +126,27 @@ def _set_class(self: Any, cls: type) -> None:
 
 
 def _derive(cls: type) -> type:
-    """The class of compiled modules whose original has class ``cls``; made once per class."""
-    found = _derived.get(cls)
+    """The class of compiled modules whose original has class ``cls``; one at a time per class."""
+    known = _derived.get(cls)
+    found = known() if known else None
     if found is None:
         body: dict[str, Any] = {name: _forwarding(name) for name in _slots_of(cls)}
-        body |= {"__slots__": (_ORIGINAL, _CALL), "__module__": cls.__module__, "__qualname__": cls.__qualname__}
-        body |= {"__doc__": cls.__doc__, "__class__": property(_get_class, _set_class)}
+        body |= {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__}
+        body |= {"__braze_class__": cls, "__class__": property(_get_class, _set_class)}
         if hasattr(cls, "__del__"):
             body["__del__"] = lambda self: None  # the original has its own
-        found = types.new_class(cls.__name__, (CompiledModule, cls), {}, lambda namespace: namespace.update(body))
-        _derived[cls] = found
+        found = _new_class(cls, body)
+        _derived[cls] = weakref.ref(found)
     return found
+
+
+def _new_class(cls: type, body: dict[str, Any]) -> type:
+    """Derived classes share one storage layout, so that ``__class__`` can follow; classes with slots have their own."""
+    try:
+        return types.new_class(cls.__name__, (_Held, cls), {}, lambda namespace: namespace.update(body))
+    except TypeError:  # layout conflict with the class's own slots
+        body = {**body, "__slots__": (_ORIGINAL, _CALL)}
+        return types.new_class(cls.__name__, (CompiledModule, cls), {}, lambda namespace: namespace.update(body))
 
 
 def is_module(value: object) -> bool:
