@@ -1,0 +1,106 @@
+#include "braze/runtime/toolchain/compiler.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "braze/runtime/toolchain/cpu_features.h"
+#include "braze/runtime/toolchain/files.h"
+#include "braze/runtime/toolchain/process.h"
+#include "braze/support/error.h"
+#include "braze/support/text.h"
+
+namespace braze::runtime {
+
+namespace {
+
+// Nothing of -ffast-math: besides changing results it links code that sets flush-to-zero in the whole process.
+// The units use no C++ library; starting without it halves the linker's time.
+constexpr const char* kFlags[] = {"-x",
+                                  "c++",
+                                  "-std=c++20",
+                                  "-O3",
+                                  "-ffp-contract=off",
+                                  "-fno-math-errno",
+                                  "-fno-trapping-math",
+                                  "-fno-exceptions",
+                                  "-fno-rtti",
+                                  "-fPIC",
+                                  "-shared",
+                                  "-nostdlib",
+                                  "-pipe",
+                                  "-w"};
+constexpr const char* kLibraries[] = {"-x", "none", "-lm", "-lgcc", "-lc"};
+
+std::vector<std::string> split_words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+/// The output of `command --version`, "" if it does not run.
+std::string ask_version(std::vector<std::string> command) {
+  TemporaryDirectory dir;
+  command.emplace_back("--version");
+  const Command ask{command, dir.path() + "/version"};
+  const Exit exit = run_all({ask}, 1, 10, nullptr).front();
+  return exit.succeeded() ? read_file(ask.output).value_or("") : "";
+}
+
+std::string quote_start(const std::string& path) {
+  std::string text = read_file(path).value_or("");
+  constexpr std::size_t kMost = 2000;
+  if (text.size() > kMost) text = text.substr(0, kMost) + " ...";
+  return text;
+}
+
+}  // namespace
+
+Compiler find_compiler(const Settings& settings) {
+  for (const std::string& line : settings.compilers) {
+    Compiler c{split_words(line), {}, {}};
+    if (c.command.empty()) continue;
+    const std::string version = ask_version(c.command);
+    if (version.empty()) continue;
+    c.flags.assign(std::begin(kFlags), std::end(kFlags));
+    for (const std::string& feature : cpu_features()) c.flags.push_back("-m" + feature);
+    c.identity = line + "\n" + version;
+    for (const std::string& flag : c.flags) c.identity += flag + " ";
+    return c;
+  }
+  std::string tried;
+  for (const std::string& line : settings.compilers) tried += (tried.empty() ? "" : ", ") + line;
+  throw support::CompileError(
+      support::format("no C++ compiler works (tried {}). Install g++ or clang++, or set CXX", tried));
+}
+
+void compile_all(const Compiler& compiler, const std::vector<Job>& jobs, double time_limit, bool (*interrupted)()) {
+  std::vector<Command> commands;
+  for (const Job& job : jobs) {
+    Command c{compiler.command, job.object + ".log"};
+    c.argv.insert(c.argv.end(), compiler.flags.begin(), compiler.flags.end());
+    c.argv.insert(c.argv.end(), {job.source, "-o", job.object});
+    c.argv.insert(c.argv.end(), std::begin(kLibraries), std::end(kLibraries));
+    commands.push_back(std::move(c));
+  }
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const std::vector<Exit> exits = run_all(commands, cores, time_limit, interrupted);
+  for (std::size_t i = 0; i < jobs.size(); i++) {
+    const bool wrote = exits[i].kind == Exit::Kind::kUnknown && file_size(jobs[i].object) > 0;
+    const std::string log = commands[i].output;
+    if (exits[i].succeeded() || wrote) {
+      unlink(log.c_str());
+      continue;
+    }
+    const std::string said = quote_start(log);
+    unlink(log.c_str());
+    throw support::CompileError(support::format("{} failed ({}) on {}{}{}", compiler.command.front(), to_text(exits[i]),
+                                                jobs[i].source, said.empty() ? "" : ":\n", said));
+  }
+}
+
+}  // namespace braze::runtime
