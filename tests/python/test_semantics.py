@@ -1,6 +1,6 @@
 """Python features, each eager and compiled: results, mutations, exceptions with their line, over several calls.
 
-A program takes tensors and plain state and returns values; it runs twice per call on equal arguments, once plain and once
+A program takes tensors and plain state and returns values; it runs on equal arguments, once plain and once
 compiled, and both must agree in everything. Programs are in the style users write.
 """
 
