@@ -30,16 +30,16 @@ enum class Effect : std::uint8_t {
 /// One parameter of a schema, in schema order.
 struct Parameter {
   std::string name;
-  std::string type;           ///< as printed in the schema, without default: "int[1]?", "Tensor", "Scalar"
+  std::string type;  ///< as printed in the schema, without default: "int[1]?", "Tensor", "Scalar"
   bool keyword_only = false;
-  std::string default_text;   ///< "" if there is none
+  std::string default_text;  ///< "" if there is none
   bool has_default = false;
 };
 
 struct OpInfo {
-  std::string_view id;             ///< "mul_Tensor"
-  std::string_view name;           ///< "aten::mul.Tensor": qualified name with overload
-  std::string_view schema;         ///< verbatim as PyTorch prints it
+  std::string_view id;      ///< "mul_Tensor"
+  std::string_view name;    ///< "aten::mul.Tensor": qualified name with overload
+  std::string_view schema;  ///< verbatim as PyTorch prints it
   Effect effect;
   std::string_view shape;          ///< name of the shape rule in graph/shape_rules, or "meta" (PyTorch's meta kernel)
   std::string_view lowering;       ///< name of the lowering rule in loop/lower, "library_call" or "none"
@@ -47,8 +47,9 @@ struct OpInfo {
 };
 
 const OpInfo& info(Op op);
-Op find_op(std::string_view qualified_name);         ///< kOther if there is no row
-std::span<const Parameter> parameters(Op op);        ///< parsed once from the schema
-int result_count(Op op);
+Op find_op(std::string_view qualified_name);   ///< kOther if there is no row
+std::span<const Parameter> parameters(Op op);  ///< parsed once from the schema
+int result_count(Op op);                       ///< a Tensor[] counts as one
+bool returns_list(Op op);                      ///< the single result is a Tensor[]
 
 }  // namespace braze::op

@@ -40,5 +40,7 @@ TensorType contiguous(DType dtype, std::vector<SymExpr> sizes, Device device = {
 std::string to_text(const TensorType& t);
 std::string to_text(Device d);
 TensorType parse_type(std::string_view text);  ///< ParseError
+TensorType parse_type(support::Scanner& in);   ///< as much as is a type
+Device parse_device(support::Scanner& in);
 
 }  // namespace braze::op
