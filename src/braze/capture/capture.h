@@ -25,6 +25,7 @@ struct Break {
   std::string file;
   int line = 0;
   std::string function;
+  bool raises = false;  ///< the instruction raises the user's exception: eager's error, not a graph break
 };
 
 struct Options {
@@ -33,7 +34,9 @@ struct Options {
 };
 
 /// How the segment ends.
-struct Returned {};                        ///< the outermost frame returns; the recipe yields one value
+struct Returned {                          ///< the outermost frame returns; the recipe yields one value
+  int pc = -1;                             ///< the RETURN instruction: a frame that is real already executes it itself
+};
 struct Stopped { Break reason; };          ///< the recipe yields the chain's slots; the instruction at pc of the last
                                            ///< frame is not yet executed and will be performed for real
 struct LeaveToPython { Break reason; };    ///< as Stopped, but the frame cannot go on natively (unsupported opcode)

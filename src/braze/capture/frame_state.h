@@ -18,6 +18,8 @@ struct FrameState {
   int pc = 0;
   std::vector<Owned<>> slots;
   int call_pc = -1;  ///< of a frame with a callee frame above it: the CALL under way (its operands are already popped)
+  Owned<> handled;   ///< the exception whose handler this frame is in (pushed by PUSH_EXC_INFO since the program
+                     ///< point); the stack holds the one before it, as CPython's does
 };
 
 /// Frames [0] is the outermost. All but the last wait for the next one's return value, which is then pushed.

@@ -1,16 +1,14 @@
 // The life of a call: program points, entries, breaks performed for real, one fallback.
 //
-//   run(callable) -> start state -> [entry hit -> executable -> recipe]* -> value
-//                                   miss -> capture -> compile -> same;  refused, failing or contended -> CPython
+//   run_point(callable, point) -> entry hit -> executable -> recipe -> returned, or a chain that goes on
+//                                 miss -> capture -> compile -> same;  refused, failing or contended -> not run
 #pragma once
 
 #include "braze/capture/capture.h"
+#include "braze/frame/step.h"
 #include "braze/runtime/executable.h"
 
 namespace braze::frame {
-
-using py::Borrowed;
-using py::Owned;
 
 /// Options of one braze.compile(...) call, read once.
 struct CompileOptions {
@@ -19,6 +17,19 @@ struct CompileOptions {
   int recompile_limit = 8;
 };
 
-struct Callable;  ///< a compiled callable: cache of program points, statistics (frame/compiled_callable.h)
+struct Callable;  ///< a compiled callable: cache of program points, statistics (frame/callable.h)
+
+/// Serves one program point: by an entry, by a new one, or not at all. Never leaves an error set unless kRaised.
+Step run_point(Callable& callable, const PointState& point) noexcept;
+
+/// Goes on in real frames with run_point.
+class CallDriver final : public Driver {
+ public:
+  explicit CallDriver(Callable& callable) : callable_(callable) {}
+  Step advance(const PointState& point) noexcept override;
+
+ private:
+  Callable& callable_;
+};
 
 }  // namespace braze::frame

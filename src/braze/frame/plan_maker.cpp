@@ -1,0 +1,72 @@
+// The one place that calls the compiler proper. The target is the machine this process runs on.
+#include "braze/frame/plan_maker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "braze/compile/compile.h"
+#include "braze/runtime/toolchain/cpu_features.h"
+#include "braze/support/log.h"
+#include "braze/support/options.h"
+
+namespace braze::frame {
+
+namespace {
+
+/// Does what the process's options say: BRAZE_DISABLE, BRAZE_DUMP, BRAZE_STRICT.
+class OptionsObserver final : public support::Observer {
+ public:
+  bool disabled(std::string_view name) const override { return support::list_has(options_.disable, name); }
+  bool wants(std::string_view name) const override { return support::list_has(options_.dump, name); }
+  bool checks() const override { return options_.strict; }
+  void changed(std::string_view name, const std::string&, const std::string& after) override {
+    support::log(name, after);
+  }
+
+ private:
+  const support::Options& options_ = support::options();
+};
+
+const compile::Target& target() {
+  static const compile::Target instance{.features = runtime::cpu_features(),
+                                        .threads = static_cast<int>(std::thread::hardware_concurrency())};
+  return instance;
+}
+
+}  // namespace
+
+plan::Plan PlanMaker::compile(const graph::Graph& graph) {
+  OptionsObserver observer;
+  const auto start = std::chrono::steady_clock::now();
+  plan::Plan plan = compile::compile(graph, target(), observer);
+  record(observer, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return plan;
+}
+
+void PlanMaker::record(const support::Observer& observer, double seconds) {
+  const std::lock_guard lock(mutex_);
+  seconds_ += seconds;
+  for (const auto& time : observer.times) {
+    const auto known = std::ranges::find(times_, time.name, &support::Observer::Time::name);
+    if (known == times_.end()) times_.push_back(time);
+    else known->seconds += time.seconds;
+  }
+  for (const auto& refusal : observer.refusals)
+    if (std::ranges::find(refusals_, refusal) == refusals_.end()) refusals_.push_back(refusal);
+}
+
+std::vector<support::Observer::Time> PlanMaker::times() const {
+  const std::lock_guard lock(mutex_);
+  return times_;
+}
+double PlanMaker::seconds() const {
+  const std::lock_guard lock(mutex_);
+  return seconds_;
+}
+std::vector<std::string> PlanMaker::refusals() const {
+  const std::lock_guard lock(mutex_);
+  return refusals_;
+}
+
+}  // namespace braze::frame
