@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 CASES = Path(__file__).parent.parent / "cases"
-KNOWN = json.loads((CASES / "known.json").read_text())  # id -> "PASS", or why not: "EAGER ...", "ERROR ...", "LIMIT ..."
+KNOWN = json.loads(
+    (CASES / "known.json").read_text()
+)  # id -> "PASS", or why not: "EAGER ...", "ERROR ...", "LIMIT ..."
 
 
 @pytest.fixture(scope="module")
