@@ -11,30 +11,44 @@
 #include <string>
 #include <vector>
 
+#include "braze/aten/torch_state.h"
 #include "braze/guard/source.h"
 
 namespace braze::guard {
 
+using aten::TorchState;
+
 enum class GuardKind : std::uint8_t {
-  kIdentity,       ///< is `expected` (types, functions, modules, code, singletons; held strongly if small, else weakly)
-  kExactType,      ///< type(x) is `expected`
-  kConstant,       ///< same exact type and equal value: int, float (bitwise, NaN equal), complex, str, bytes, and tuples of them
-  kTensor,         ///< a tensor whose metadata equals the example's: dtype, device, sizes, strides, requires_grad, is_leaf
-                   ///< where it matters, dispatch keys, python type, no subclass, not freed
-  kLength,         ///< len(list/tuple/dict/set/deque) == index
-  kDictKeys,       ///< the dict has just these keys in this order (`expected` is a tuple)
+  kIdentity,   ///< is `expected`. Held weakly if it can be referenced weakly, but for types, code and constants
+  kExactType,  ///< type(x) is `expected` (held strongly)
+  kConstant,   ///< same exact type and equal value: int, float (bitwise, NaN equal), complex, str, bytes, and tuples of
+               ///< them
+  kTensor,  ///< a plain tensor like the example `expected` (aten/tensor_guard.h; not kept). `index`: kTensorNotes bits
+  kLength,  ///< len(list/tuple/dict/set/deque) == index
+  kDictKeys,       ///< the dict (OrderedDict too) has just these keys in this order (`expected` is a tuple)
   kDictHas,        ///< `key` in dict, or not: `index` 1 or 0
   kInstanceLacks,  ///< the object's __dict__ has no `key`
   kTypeLacks,      ///< MRO look-up of `key` finds nothing
   kAlias,          ///< source is the same object as the other source `index`
   kDistinct,       ///< source is not the same object as the other source `index`
-  kNone,           ///< is None (also: a NULL slot)
-  kNullSlot,       ///< the frame slot is empty
-  kSetContents,    ///< equal to the frozenset `expected` of constants
-  kIteratorState,  ///< exact type `expected`, position `index` (a live list/tuple/range/enumerate/zip iterator)
-  kNumpyScalar, kArrayMeta, ///< dtype (and shape) of a numpy scalar or array as `expected`'s
-  kEnvironment,    ///< os.environ's value of `key`
+  kNone,           ///< is None. A function without defaults, a dead weak reference and a missing .grad read as None
+  kNullSlot,       ///< the frame slot, cell or member slot is empty
+  kSetContents,    ///< the constants of the frozenset `expected`; a tuple `expected`: in this order of iteration
+  kIteratorState,  ///< a live iterator of exact type `expected` at position `index`: list, tuple, dict, enumerate (its
+                   ///< count), zip (number of iterators); range iterators: `key` is (next value, step, values left)
+  kNumpyScalar,    ///< a numpy scalar of exact type and bits of `expected` (is_guardable_scalar)
+  kArrayMeta,      ///< a numpy array with dtype, shape, strides and flags of `expected`; its values are not compared
+  kEnvironment,    ///< os.environ's value of the str `key` is the str `expected`, or absent (None); no source
 };
+
+/// Bits of a kTensor guard's index: also compare these.
+inline constexpr std::uint32_t kTensorOffset = 1;  ///< the storage offset was read
+inline constexpr std::uint32_t kTensorIsView = 2;  ///< the tensor is written: being a differentiable view matters
+
+/// A numpy scalar that kNumpyScalar can compare: bool, integer, float16/32/64, complex64/128.
+bool is_guardable_scalar(Borrowed<> object) noexcept;
+/// The dict that kDictItem & co. can read through: its keys' hashes can be computed without running user code.
+bool is_guardable_key(Borrowed<> key) noexcept;
 
 struct Guard {
   GuardKind kind = GuardKind::kIdentity;
@@ -44,26 +58,18 @@ struct Guard {
   Owned<> key;
 };
 
-/// Global torch state that every entry depends on: grad mode, inference mode, autocast, default dtype and device,
-/// deterministic algorithms, float32 matmul precision, mode stacks empty, number of threads.
-struct TorchState {
-  std::uint64_t words[4] = {};
-  bool operator==(const TorchState&) const = default;
-  static TorchState current() noexcept;
-  std::string difference(const TorchState& other) const;  ///< in words
-};
-
 class GuardSet;
 
 class GuardBuilder {
  public:
-  explicit GuardBuilder(SourceTable& sources);
+  /// The entry will depend on `state`, by default that of this moment: make the builder before the capture changes it.
+  explicit GuardBuilder(SourceTable& sources, const TorchState& state = TorchState::current());
   /// Notes a fact; a repeated one costs nothing. Never runs user code.
   void require(GuardKind kind, SourceId source, Borrowed<> expected = {}, std::uint32_t index = 0, Borrowed<> key = {});
   std::span<const Guard> guards() const;
   /// `fetched`: sources whose values the entry needs on each call (graph inputs, effect targets, recipe parts), in
-  /// order. `slots`: number of slots of the program point. Overlapping or identical tensors among the tensor sources
-  /// are guarded as they are now.
+  /// order. `slots`: number of slots of the program point. Overlapping or identical tensors among the tensor guards'
+  /// examples are guarded as they are now. Call check() at once after building: it fills in versions and addresses.
   std::unique_ptr<GuardSet> build(std::span<const SourceId> fetched, std::size_t slots);
 
  private:
@@ -72,18 +78,21 @@ class GuardBuilder {
 };
 
 /// The compiled check. Visible to the garbage collector through traverse; entries die with their anchors.
+///
+/// A dict that moved is not a failure: the keys read in it are looked up again (7 ns each), and only what changed is
+/// checked again. So stores of our own commit need no announcement.
 class GuardSet {
  public:
   virtual ~GuardSet() = default;
-  /// True if all hold; then out[i] is the i-th fetched value, borrowed. Allocates nothing, runs no user code.
+  /// True if all hold (torch state included); then out[i] is the i-th fetched value, borrowed: share it before anything
+  /// can run. Allocates nothing unless an object without a __dict__ gets one, runs no user code. `slots` has at least
+  /// the number of entries given to build(); `function` may be null if no source is below kFunction.
   virtual bool check(PyObject* const* slots, PyFunctionObject* function, PyObject** out) noexcept = 0;
   virtual std::size_t fetched() const = 0;
   /// Which guard fails now and why, in words with both values; "" if none.
   virtual std::string explain_failure(PyObject* const* slots, PyFunctionObject* function) = 0;
-  virtual std::vector<std::string> texts() const = 0;   ///< every guard in words
-  virtual bool is_dead() const noexcept = 0;            ///< an object held weakly is gone
-  /// Our own commit is about to store into this dict: its version may move without a re-check.
-  virtual void rearm(PyObject* dict) noexcept = 0;
+  virtual std::vector<std::string> texts() const = 0;  ///< every guard in words
+  virtual bool is_dead() const noexcept = 0;           ///< an object held weakly is gone: check() can never hold again
   virtual int traverse(visitproc visit, void* arg) = 0;
 };
 
