@@ -76,10 +76,6 @@ struct OrderedNode {
 };
 struct Ordered {
   PyDictObject dict;
-  OrderedNode** fast_nodes;
-  Py_ssize_t fast_nodes_size;
-  void* resize_sentinel;
-  std::size_t state;
   OrderedNode* first;
   OrderedNode* last;
 };
