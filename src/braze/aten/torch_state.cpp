@@ -156,12 +156,14 @@ void put_autocast(Packer& p) {
 void put_precisions(Packer& p, const at::Context& context) {
   using at::Float32Backend;
   using at::Float32Op;
-  p.put(kPrecisionCudaMatmul, context.float32Precision(Float32Backend::CUDA, Float32Op::MATMUL));
-  p.put(kPrecisionCudaConv, context.float32Precision(Float32Backend::CUDA, Float32Op::CONV));
-  p.put(kPrecisionCudaRnn, context.float32Precision(Float32Backend::CUDA, Float32Op::RNN));
   p.put(kPrecisionCpuMatmul, context.float32Precision(Float32Backend::MKLDNN, Float32Op::MATMUL));
   p.put(kPrecisionCpuConv, context.float32Precision(Float32Backend::MKLDNN, Float32Op::CONV));
   p.put(kPrecisionCpuRnn, context.float32Precision(Float32Backend::MKLDNN, Float32Op::RNN));
+  static const bool has_cuda = at::hasCUDA();
+  if (!has_cuda) return;  // each look-up is a search in a hash table
+  p.put(kPrecisionCudaMatmul, context.float32Precision(Float32Backend::CUDA, Float32Op::MATMUL));
+  p.put(kPrecisionCudaConv, context.float32Precision(Float32Backend::CUDA, Float32Op::CONV));
+  p.put(kPrecisionCudaRnn, context.float32Precision(Float32Backend::CUDA, Float32Op::RNN));
 }
 
 void put_process_state(Packer& p) {
