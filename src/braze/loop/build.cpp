@@ -66,7 +66,8 @@ Term BodyBuilder::add(Scalar node) {
 
 Term BodyBuilder::constant(double value, DType type) {
   if (type == DType::kBool) return integer(value != 0, type);  // NaN is true
-  if (!op::is_floating(type)) return integer(std::fabs(value) < 0x1p63 ? static_cast<std::int64_t>(value) : INT64_MIN, type);
+  if (!op::is_floating(type))
+    return integer(std::fabs(value) < 0x1p63 ? static_cast<std::int64_t>(value) : INT64_MIN, type);
   Scalar node;
   node.type = type;
   node.number = round_to(value, type);
@@ -144,13 +145,9 @@ Term apply(ScalarOp op, Term a, Term b) {
 
 Term like(Term a, double value) { return a.builder->constant(value, a.type()); }
 
-Term operator+(Term a, Term b) {
-  return apply(a.type() == DType::kBool ? ScalarOp::bit_or : ScalarOp::add, a, b);
-}
+Term operator+(Term a, Term b) { return apply(a.type() == DType::kBool ? ScalarOp::bit_or : ScalarOp::add, a, b); }
 Term operator-(Term a, Term b) { return apply(ScalarOp::sub, a, b); }
-Term operator*(Term a, Term b) {
-  return apply(a.type() == DType::kBool ? ScalarOp::bit_and : ScalarOp::mul, a, b);
-}
+Term operator*(Term a, Term b) { return apply(a.type() == DType::kBool ? ScalarOp::bit_and : ScalarOp::mul, a, b); }
 
 Term choose(Term condition, Term yes, Term no) {
   BRAZE_CHECK(yes.type() == no.type(), "select of {} and {}", to_text(yes.type()), to_text(no.type()));

@@ -24,9 +24,9 @@ class BodyBuilder {
   BodyBuilder() = default;
   BodyBuilder(const BodyBuilder&) = delete;  // terms point here
 
-  Term constant(double value, DType type);               ///< rounded to the type; truncated for integers
+  Term constant(double value, DType type);  ///< rounded to the type; truncated for integers
   Term integer(std::int64_t value, DType type);
-  Term index(const SymExpr& e);                          ///< i64; a constant if e is one
+  Term index(const SymExpr& e);  ///< i64; a constant if e is one
   Term load(TensorId tensor, DType type, std::vector<SymExpr> indices);
   Term load_if(Term mask, TensorId tensor, DType type, std::vector<SymExpr> indices);
   Term op(ScalarOp op, std::span<const Term> operands);  ///< type by the operator's rule

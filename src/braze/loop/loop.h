@@ -48,7 +48,7 @@ enum class ScalarOp : std::uint8_t {
 
 struct Scalar {
   ScalarOp op = ScalarOp::constant;
-  DType type = DType::kFloat32;       ///< of the value; arithmetic nodes: never a half type
+  DType type = DType::kFloat32;  ///< of the value; arithmetic nodes: never a half type
   std::vector<ScalarId> operands;
   double number = 0;
   std::int64_t integer = 0;
@@ -58,24 +58,24 @@ struct Scalar {
 };
 
 struct Body {
-  std::vector<Scalar> nodes;          ///< operands before uses
-  std::vector<ScalarId> yields;       ///< one per result
-  std::vector<ScalarId> checks;       ///< b8 conditions that must hold wherever the body runs (an index is in range, a
-                                      ///< divisor is not 0); if one does not, the results are void and the segment
-                                      ///< runs again in eager, which raises the user's error
+  std::vector<Scalar> nodes;     ///< operands before uses
+  std::vector<ScalarId> yields;  ///< one per result
+  std::vector<ScalarId> checks;  ///< b8 conditions that must hold wherever the body runs (an index is in range, a
+                                 ///< divisor is not 0); if one does not, the results are void and the segment
+                                 ///< runs again in eager, which raises the user's error
   bool operator==(const Body&) const = default;
 };
 
-std::string_view to_text(ScalarOp op);                   ///< as in scalar_ops.def: "add"
+std::string_view to_text(ScalarOp op);  ///< as in scalar_ops.def: "add"
 std::optional<ScalarOp> find_scalar_op(std::string_view text);
-int arity(ScalarOp op);                                  ///< -1: none fixed (load)
+int arity(ScalarOp op);  ///< -1: none fixed (load)
 enum class TypeRule : std::uint8_t { same, boolean, cast, floating, bits, special };
 TypeRule type_rule(ScalarOp op);
 
 /// Loop variables are named by position: i0, i1, ... for the space; r0, r1, ... for the reduced part.
 SymExpr space_var(std::size_t position);
 SymExpr reduced_var(std::size_t position);
-SymExpr scalar_var(ScalarId id);      ///< `@n` in indices
+SymExpr scalar_var(ScalarId id);  ///< `@n` in indices
 
 enum class Kind : std::uint8_t {
   map,       ///< result[i...] = yield
@@ -90,26 +90,26 @@ std::string_view to_text(Fold fold);
 struct LoopOp {
   Kind kind = Kind::map;
   std::vector<TensorId> results;
-  std::vector<SymExpr> space;         ///< extents of i0, i1, ...
-  std::vector<SymExpr> reduced;       ///< extents of r0, r1, ...; argmax/argmin give the row-major linear index in it
-  Fold fold = Fold::sum;              ///< of a reduce
+  std::vector<SymExpr> space;    ///< extents of i0, i1, ...
+  std::vector<SymExpr> reduced;  ///< extents of r0, r1, ...; argmax/argmin give the row-major linear index in it
+  Fold fold = Fold::sum;         ///< of a reduce
   Body body;
   // scatter
-  TensorId init;                      ///< none: zeros
-  std::vector<SymExpr> targets;       ///< logical indices of the result, over i... and @n
-  bool accumulate = false;            ///< add, else overwrite (last in order wins)
+  TensorId init;                 ///< none: zeros
+  std::vector<SymExpr> targets;  ///< logical indices of the result, over i... and @n
+  bool accumulate = false;       ///< add, else overwrite (last in order wins)
   // external: a graph node whose ValueIds are TensorIds
   graph::Node node;
   graph::Location at;
-  std::string origin;                 ///< the aten operator(s) this came from, comma separated
+  std::string origin;  ///< the aten operator(s) this came from, comma separated
   bool operator==(const LoopOp&) const = default;
 };
 
 struct Tensor {
   std::string name;
-  TensorType type;                    ///< strides: how it lies (or will lie) in memory
-  TensorId base;                      ///< none, or: a view of base's memory; then only externals and outputs name it
-  SymExpr offset;                     ///< of a view, in elements
+  TensorType type;  ///< strides: how it lies (or will lie) in memory
+  TensorId base;    ///< none, or: a view of base's memory; then only externals and outputs name it
+  SymExpr offset;   ///< of a view, in elements
   bool operator==(const Tensor&) const = default;
 };
 
@@ -117,9 +117,9 @@ struct LoopProgram {
   std::string name;
   std::vector<graph::Symbol> symbols;
   std::vector<Tensor> tensors;
-  std::vector<LoopOp> ops;            ///< in order: producers before consumers
+  std::vector<LoopOp> ops;  ///< in order: producers before consumers
   std::vector<TensorId> inputs;
-  std::vector<TensorId> outputs;      ///< may repeat, may be inputs or views, may be none
+  std::vector<TensorId> outputs;  ///< may repeat, may be inputs or views, may be none
   std::vector<std::shared_ptr<void>> opaques;
   bool operator==(const LoopProgram&) const = default;
 };
@@ -132,7 +132,7 @@ struct LowerOptions {
 LoopProgram lower(const graph::Graph& g, const LowerOptions& options = {});
 
 std::string to_text(const LoopProgram& p);
-LoopProgram parse(std::string_view text);                        ///< parse(to_text(p)) == p; ParseError
-void verify(const LoopProgram& p, std::string_view after);       ///< InternalError
+LoopProgram parse(std::string_view text);                   ///< parse(to_text(p)) == p; ParseError
+void verify(const LoopProgram& p, std::string_view after);  ///< InternalError
 
 }  // namespace braze::loop

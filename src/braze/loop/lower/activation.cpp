@@ -69,16 +69,14 @@ Term mish_backward(Pointwise& p) {
 Term tanh_backward(Pointwise& p) { return p[0] * (1.0 - p[1] * p[1]); }
 Term sigmoid_backward(Pointwise& p) { return p[0] * (1.0 - p[1]) * p[1]; }
 
-Term hardtanh_backward(Pointwise& p) {
-  return choose(either(p[1] <= p[2], p[1] >= p[3]), p.constant(0), p[0]);
-}
+Term hardtanh_backward(Pointwise& p) { return choose(either(p[1] <= p[2], p[1] >= p[3]), p.constant(0), p[0]); }
 Term leaky_relu_backward(Pointwise& p) { return choose(p[1] > 0.0, p[0], p[0] * p.number(2)); }
 
 Term elu_backward(Pointwise& p) {
   const double negative = p.number(1) * p.number(2), positive = p.number(2), input_scale = p.number(3);
   const Term dy = p[0], x = p[5];
-  const Term below = bool_arg(p.node, 4) ? dy * input_scale * (x + negative)
-                                         : dy * (input_scale * negative) * exp(x * input_scale);
+  const Term below =
+      bool_arg(p.node, 4) ? dy * input_scale * (x + negative) : dy * (input_scale * negative) * exp(x * input_scale);
   return choose(x <= 0.0, below, dy * positive);
 }
 

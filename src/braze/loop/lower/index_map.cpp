@@ -70,11 +70,11 @@ void split_linear(const SymExpr& linear, std::span<const SymExpr> from, std::siz
       map[k] = Index::of(0);
       continue;
     }
-    SymExpr index = sym::floor_div(linear, stride);
+    SymExpr index = floor_div(linear, stride);
     stride = stride * from[k];
     bool outermost = true;  // all dimensions before it have extent 1
     for (std::size_t j = begin; j < k; ++j) outermost = outermost && from[j].is_value(1);
-    if (!outermost) index = sym::mod(index, from[k]);
+    if (!outermost) index = mod(index, from[k]);
     map[k] = Index::of(sym::simplify(index, ranges));
   }
 }
@@ -141,15 +141,15 @@ IndexMap compose(const IndexMap& outer, const IndexMap& inner, const sym::Ranges
     const auto at = [&](std::size_t k) { return inner[k].to_expr(); };
     result.push_back(Index::of(substitute_at(index.expr, inner.size(), at, ranges)));
     for (std::size_t k = 0; k < inner.size(); ++k) {  // a plain variable again
-      if (inner[k].var >= 0 && result.back().var < 0 && result.back().expr == inner[k].to_expr()) result.back() = inner[k];
+      if (inner[k].var >= 0 && result.back().var < 0 && result.back().expr == inner[k].to_expr())
+        result.back() = inner[k];
     }
   }
   return result;
 }
 
 void add_ranges(sym::Ranges& ranges, std::span<const SymExpr> space, std::span<const SymExpr> reduced) {
-  for (std::size_t k = 0; k < space.size(); ++k)
-    ranges.push_back(sym::index_range("i" + std::to_string(k), space[k]));
+  for (std::size_t k = 0; k < space.size(); ++k) ranges.push_back(sym::index_range("i" + std::to_string(k), space[k]));
   for (std::size_t k = 0; k < reduced.size(); ++k)
     ranges.push_back(sym::index_range("r" + std::to_string(k), reduced[k]));
 }

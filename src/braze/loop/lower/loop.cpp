@@ -31,7 +31,8 @@ Term Loop::read(std::optional<Term> mask, ValueId v, std::span<const SymExpr> at
   }
   static const sym::Ranges kNothing;
   std::vector<SymExpr> indices = apply(b.map, at, has_arithmetic(b.map) ? ranges() : kNothing);
-  return mask ? body.load_if(*mask, b.tensor, dtype, std::move(indices)) : body.load(b.tensor, dtype, std::move(indices));
+  return mask ? body.load_if(*mask, b.tensor, dtype, std::move(indices))
+              : body.load(b.tensor, dtype, std::move(indices));
 }
 
 Term Loop::value(ValueId v, std::span<const SymExpr> at) { return read(std::nullopt, v, at); }
@@ -75,6 +76,12 @@ TensorId Loop::yield(Term x, DType type, std::string_view suffix) {
   const graph::Value& owner = l_.graph.values[result->index];
   std::string name = owner.name + "_" + std::string(suffix);
   return yield_into(x, l_.add_tensor(op::contiguous(type, op_.space, owner.type.device), std::move(name)));
+}
+
+TensorId Loop::yield_both(Term x, ValueId result, DType type, std::string_view suffix) {
+  yield(x, result);
+  const bool suffices = !result.is_none() && l_.type(result).dtype == type && l_.type(result).sizes == op_.space;
+  return suffices ? l_.bound(result).tensor : yield(x, type, suffix);
 }
 
 TensorId Loop::yield_into(Term x, TensorId tensor) {

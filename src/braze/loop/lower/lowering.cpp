@@ -130,8 +130,10 @@ void Lowering::bind_view(ValueId v, ValueId source, IndexMap map, std::optional<
   }
   if (from.form == Bound::Form::tensor)
     b.map = has_arithmetic(from.map) ? compose(from.map, map, ranges(type(v).sizes)) : compose(from.map, map, {});
-  if (memory && !from.base.is_none()) {
+  if (memory) {
+    const bool is_root = from.base.is_none() && from.root.is_none();
     b.base = from.base;
+    b.root = is_root ? source : from.root;
     b.offset = from.offset + *memory;
   }
   bind(v, std::move(b));
@@ -143,8 +145,14 @@ TensorType Lowering::stored_type(ValueId v) const {
 }
 
 TensorId Lowering::find_real(ValueId v) {
+  if (bound(v).base.is_none() && bound(v).root.is_none()) return copy(v);
+  if (bound(v).base.is_none()) {
+    const TensorId root = materialise(bound(v).root);
+    const Tensor& memory = program.tensors[root.index];
+    bounds_[v.index].base = memory.base.is_none() ? root : memory.base;
+    bounds_[v.index].offset = bounds_[v.index].offset + memory.offset;
+  }
   const Bound& b = bound(v);
-  if (b.base.is_none()) return copy(v);
   if (b.offset.is_value(0) && program.tensors[b.base.index].type == type(v)) return b.base;
   const TensorId view = add_tensor(type(v), graph.values[v.index].name);
   program.tensors[view.index].base = b.base;
@@ -159,6 +167,14 @@ TensorId Lowering::materialise(ValueId v) {
     bounds_[v.index].real = real;
   }
   return bounds_[v.index].real;
+}
+
+TensorId Lowering::materialise_plain(ValueId v) {
+  const Bound& b = bound(v);
+  if (b.form == Bound::Form::tensor && b.base == b.tensor && b.offset.is_value(0) &&
+      program.tensors[b.tensor.index].type == type(v))
+    return b.tensor;
+  return copy(v);
 }
 
 TensorId Lowering::copy(ValueId v) {

@@ -21,19 +21,20 @@ using op::Op;
 struct Bound {
   enum class Form : std::uint8_t {
     none,
-    tensor,    ///< the element at i... is tensor[map(i...)]
-    number,    ///< every element is `number` (floating) or `integer`
-    content,   ///< the element at i... is the integer `index` over i...
+    tensor,   ///< the element at i... is tensor[map(i...)]
+    number,   ///< every element is `number` (floating) or `integer`
+    content,  ///< the element at i... is the integer `index` over i...
   };
   Form form = Form::none;
   TensorId tensor;
   IndexMap map;
-  TensorId base;       ///< the memory whose elements, from `offset` on and with the graph type's strides, are the value;
-  SymExpr offset;      ///< none: it lies nowhere in that form
+  TensorId base;   ///< the memory whose elements, from `offset` on and with the graph type's strides, are the value;
+  SymExpr offset;  ///< none: it lies nowhere in that form yet
+  ValueId root;    ///< without base: a value in whose memory it lies at `offset` once that one is materialised
   double number = 0;
   std::int64_t integer = 0;
   SymExpr index;
-  TensorId real;       ///< the tensor that externals and outputs name, once there is one
+  TensorId real;  ///< the tensor that externals and outputs name, once there is one
 };
 
 class Lowering {
@@ -49,13 +50,15 @@ class Lowering {
   /// A fresh tensor; `name` is made unique.
   TensorId add_tensor(TensorType type, std::string name);
   void bind(ValueId v, Bound b) { bounds_[v.index] = std::move(b); }
-  void bind_tensor(ValueId v, TensorId tensor);                ///< lies in this tensor as the graph says
+  void bind_tensor(ValueId v, TensorId tensor);  ///< lies in this tensor as the graph says
   void bind_number(ValueId v, double number, std::int64_t integer);
   void bind_content(ValueId v, SymExpr index);
   /// v's element i... is source's element map(i...). memory: v lies in source's memory, offset elements further.
   void bind_view(ValueId v, ValueId source, IndexMap map, std::optional<SymExpr> memory);
   /// A tensor with the value's elements and the graph type's strides.
   TensorId materialise(ValueId v);
+  /// The same with any strides, and a tensor of its own, no view: what `LoopOp::init` names.
+  TensorId materialise_plain(ValueId v);
   /// The type that a computed value gets in memory: the graph's strides if they are dense, else contiguous.
   TensorType stored_type(ValueId v) const;
   void external(const Node& node);
@@ -95,6 +98,9 @@ class Loop {
   void yield(Term x, ValueId result);
   /// The next result: an intermediate over the space. `suffix` goes into its name.
   TensorId yield(Term x, DType type, std::string_view suffix);
+  /// The next result: a graph value that later loops of the rule read too, at no less than `type`'s precision: the
+  /// value's own tensor if it has this type, else an intermediate beside it.
+  TensorId yield_both(Term x, ValueId result, DType type, std::string_view suffix);
   /// The next result: an existing tensor.
   TensorId yield_into(Term x, TensorId tensor);
   /// For argmax and argmin: the value compared, in its own type.
@@ -104,12 +110,13 @@ class Loop {
   void reduce(Fold fold);
   void scatter(TensorId init, std::vector<SymExpr> targets, bool accumulate);
 
+  const sym::Ranges& ranges();  ///< of the loop variables and size symbols; made when first needed
+
   BodyBuilder body;
   std::vector<SymExpr> i, r;  ///< the loop variables; 0 where the extent is 1
 
  private:
   Term read(std::optional<Term> mask, ValueId v, std::span<const SymExpr> at);
-  const sym::Ranges& ranges();  // made when first needed
   void finish(Kind kind);
 
   Lowering& l_;

@@ -200,7 +200,8 @@ bool pow_scalar(Lowering& l, const Node& node) {
 bool pow_tensor(Lowering& l, const Node& node) {
   const DType type = l.type(node.results[0]).dtype;
   if (type == DType::kBool) return false;
-  return op::is_floating(type) ? arithmetic<binary<ScalarOp::pow>>(l, node) : arithmetic<binary<ScalarOp::ipow>>(l, node);
+  return op::is_floating(type) ? arithmetic<binary<ScalarOp::pow>>(l, node)
+                               : arithmetic<binary<ScalarOp::ipow>>(l, node);
 }
 
 template <ScalarOp kOp>
@@ -229,13 +230,16 @@ Term signbit(Pointwise& p) {
   return op::is_floating(x.type()) ? apply(ScalarOp::signbit, x) : x < 0.0;
 }
 
+Term where_of(Pointwise& p) { return choose(p.raw(0), p[1], p[2]); }
+Term masked_fill_of(Pointwise& p) { return choose(p.raw(1), p[2], p[0]); }
+
 bool where(Lowering& l, const Node& node) {
   if (l.type(arg<ValueId>(node, 0)).dtype != DType::kBool) return false;
-  return arithmetic<[](Pointwise& p) { return choose(p.raw(0), p[1], p[2]); }>(l, node);
+  return arithmetic<where_of>(l, node);
 }
 bool masked_fill(Lowering& l, const Node& node) {
   if (l.type(arg<ValueId>(node, 1)).dtype != DType::kBool) return false;
-  return arithmetic<[](Pointwise& p) { return choose(p.raw(1), p[2], p[0]); }>(l, node);
+  return arithmetic<masked_fill_of>(l, node);
 }
 
 Term clamp(Pointwise& p) {
@@ -276,6 +280,8 @@ bool signed_unary(Lowering& l, const Node& node) {
   return l.type(node.results[0]).dtype != DType::kBool && arithmetic<unary<kOp>>(l, node);
 }
 
+Term converted(Pointwise& p) { return p.loop.body.cast(p.raw(0), op::compute_type(p.common)); }
+
 /// A copy in the result's type and layout: without a change of type it is the operand itself until memory is needed.
 bool copy(Lowering& l, const Node& node) {
   const ValueId x = arg<ValueId>(node, 0), result = node.results[0];
@@ -300,7 +306,7 @@ bool copy(Lowering& l, const Node& node) {
     l.bind_content(result, l.bound(x).index);
     return true;
   }
-  return arithmetic<[](Pointwise& p) { return p.loop.body.cast(p.raw(0), op::compute_type(p.common)); }>(l, node);
+  return arithmetic<converted>(l, node);
 }
 
 /// aten::copy(self, src): src broadcast to self, in self's type.

@@ -19,8 +19,8 @@ class Pointwise {
   Term wide(std::size_t position);
   /// A tensor operand in its own compute type.
   Term raw(std::size_t position);
-  Term truth(std::size_t position);               ///< operand != 0
-  double number(std::size_t position) const;      ///< a known Scalar
+  Term truth(std::size_t position);           ///< operand != 0
+  double number(std::size_t position) const;  ///< a known Scalar
   Term constant(double value) { return loop.body.constant(value, op::compute_type(common)); }
 
   Lowering& l;

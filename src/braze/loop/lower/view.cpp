@@ -1,8 +1,24 @@
 // Views: each is an index map and, where the result still lies in its operand's memory, an offset.
 #include "braze/loop/lower/args.h"
-#include "braze/loop/lower/lowering.h"
+#include "braze/loop/lower/positions.h"
 
 namespace braze::loop {
+
+std::optional<SymExpr> clamp_position(const Lowering& l, const SymExpr& position, const SymExpr& size) {
+  const sym::Ranges ranges = l.ranges({});
+  SymExpr p = position;
+  if (sym::is_less(p, 0, ranges)) p = p + size;
+  else if (!sym::is_less_equal(0, p, ranges)) return std::nullopt;
+  if (sym::is_less(p, 0, ranges)) return SymExpr(0);
+  if (sym::is_less_equal(p, size, ranges)) return sym::is_less_equal(0, p, ranges) ? std::optional(p) : std::nullopt;
+  return sym::is_less_equal(size, p, ranges) ? std::optional(size) : std::nullopt;
+}
+
+std::optional<SymExpr> front_index(const Lowering& l, const SymExpr& index, const SymExpr& size) {
+  if (sym::is_less(index, 0, l.ranges({}))) return index + size;
+  return sym::is_less_equal(0, index, l.ranges({})) ? std::optional(index) : std::nullopt;
+}
+
 namespace {
 
 ValueId operand(const Node& node) { return arg<ValueId>(node, 0); }
@@ -80,17 +96,6 @@ bool squeeze(Lowering& l, const Node& node) {
   return dims.size() == l.type(node.results[0]).dim() && rearrange(l, node, dims);
 }
 
-/// Negative positions count from the end; those beyond it stop there. Nothing if a symbolic one cannot be placed.
-std::optional<SymExpr> clamp_position(const Lowering& l, const SymExpr& position, const SymExpr& size) {
-  const sym::Ranges ranges = l.ranges({});
-  SymExpr p = position;
-  if (sym::is_less(p, 0, ranges)) p = p + size;
-  else if (!sym::is_less_equal(0, p, ranges)) return std::nullopt;
-  if (sym::is_less(p, 0, ranges)) return SymExpr(0);
-  if (sym::is_less_equal(p, size, ranges)) return sym::is_less_equal(0, p, ranges) ? std::optional(p) : std::nullopt;
-  return sym::is_less_equal(size, p, ranges) ? std::optional(size) : std::nullopt;
-}
-
 /// result = operand[..., start + step*i, ...] in dimension dim.
 void bind_slice(Lowering& l, ValueId result, ValueId x, std::size_t dim, const SymExpr& start, const SymExpr& step) {
   const auto& sizes = l.type(result).sizes;
@@ -107,12 +112,6 @@ bool slice(Lowering& l, const Node& node) {
   if (!start) return false;
   bind_slice(l, node.results[0], operand(node), dim, *start, int_arg(node, 4));
   return true;
-}
-
-/// The index of a select, counted from the front; nothing if its sign is not known.
-std::optional<SymExpr> front_index(const Lowering& l, const SymExpr& index, const SymExpr& size) {
-  if (sym::is_less(index, 0, l.ranges({}))) return index + size;
-  return sym::is_less_equal(0, index, l.ranges({})) ? std::optional(index) : std::nullopt;
 }
 
 void bind_select(Lowering& l, ValueId result, ValueId x, std::size_t dim, const SymExpr& index) {
@@ -166,8 +165,7 @@ bool diagonal(Lowering& l, const Node& node) {
     else if (k == dim2) map[k] = Index::of(along + second);
     else if (const std::size_t at = next++; !from.sizes[k].is_value(1)) map[k] = Index::of_var(at);
   }
-  l.bind_view(node.results[0], operand(node), std::move(map),
-              first * from.strides[dim1] + second * from.strides[dim2]);
+  l.bind_view(node.results[0], operand(node), std::move(map), first * from.strides[dim1] + second * from.strides[dim2]);
   return true;
 }
 
