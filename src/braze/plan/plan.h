@@ -59,6 +59,8 @@ struct Launch {
   SymExpr extent;
   SymExpr grain = 1;
   bool slots = false;
+  bool checks = false;  ///< `p` has one more pointer, to an i32 the kernel sets to 1 if one of its checks failed: then
+                        ///< everything the plan computed is void and the graph is run operator by operator
 };
 struct Call {  ///< a library operator; args as in graph::Node, ValueIds are buffers
   graph::Op op = graph::Op::kOther;

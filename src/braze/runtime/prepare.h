@@ -1,0 +1,46 @@
+// A plan made ready to run: sizes fixed, kernels loaded, operators looked up, last uses known.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "braze/plan/plan.h"
+#include "braze/runtime/kernel_library.h"
+#include "braze/runtime/library_call.h"
+
+namespace braze::runtime {
+
+struct PreparedLaunch {
+  struct Operand {
+    std::uint32_t root;
+    std::int64_t byte_offset;
+  };
+  KernelFunction function = nullptr;
+  std::vector<Operand> operands;
+  std::vector<std::int64_t> arguments;  ///< integers, then doubles as bit patterns
+  std::int64_t extent = 0, grain = 1;
+  bool checks = false;
+};
+
+struct PreparedStep {
+  enum class Kind : std::uint8_t { kAllocate, kLaunch, kCall, kFree };
+  Kind kind;
+  std::uint32_t index;  ///< of the buffer, launch or call
+};
+
+struct Prepared {
+  std::vector<Layout> layouts;
+  std::vector<PreparedStep> steps;
+  std::vector<PreparedLaunch> launches;
+  std::vector<LibraryCall> calls;
+  std::vector<plan::BufferId> inputs, outputs;
+  std::size_t arena_bytes = 0;
+};
+
+/// The plan for these values of its symbols, in their order.
+plan::Plan bind_symbols(const plan::Plan& plan, std::span<const std::int64_t> values);
+
+/// `functions`: one per plan.kernels. All sizes must be constant.
+Prepared prepare(const plan::Plan& plan, std::span<const KernelFunction> functions);
+
+}  // namespace braze::runtime
