@@ -33,7 +33,8 @@ class Executable {
   virtual std::vector<Owned<>> run(std::span<PyObject* const> inputs) = 0;
   virtual std::vector<KernelReport> kernels() const = 0;  ///< forward, and backward variants compiled so far
   virtual std::size_t compiled_ops() const = 0;           ///< aten calls of the program that a plan executes, per run
-  virtual double replay_seconds() { return 0; }           ///< the forward plan on the last inputs, from C++ (plan_us)
+  virtual std::size_t compiled_backward_ops() const { return 0; }  ///< the same for backwards, over all runs so far
+  virtual double replay_seconds() { return 0; }  ///< the forward plan on the last inputs, from C++ (plan_us)
   virtual std::size_t bytes_held() const = 0;
 };
 

@@ -127,7 +127,7 @@ void KernelLibrary::State::compile(std::span<const plan::Kernel> kernels, const 
     if (!write_file(jobs.back().source, u.source)) throw support::CompileError("cannot write " + jobs.back().source);
   }
   try {
-    compile_all(*compiler, jobs, settings.time_limit, interrupted);
+    compile_all(*compiler, jobs, settings, interrupted);
   } catch (const support::CompileError&) {
     work.keep();  // the message names the source
     throw;

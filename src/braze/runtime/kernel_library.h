@@ -38,7 +38,7 @@ class KernelLibrary {
   std::unique_ptr<State> state_;
 };
 
-/// The process's library, with the environment's settings. Never destroyed: kernels may run until the process ends.
+/// The process's library, with the options of its first use. Never destroyed: kernels may run until the process ends.
 KernelLibrary& kernel_library();
 
 }  // namespace braze::runtime

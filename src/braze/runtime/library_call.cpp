@@ -92,7 +92,7 @@ LibraryCall::LibraryCall(const plan::Call& call, bool in_place)
     : name_(call.name),
       args_(call.args),
       results_(call.results),
-      handle_(find_operator(call.name)),
+      handle_(std::make_shared<const c10::OperatorHandle>(find_operator(call.name))),
       in_place_(in_place) {
   const auto& parameters = handle_->schema().arguments();
   BRAZE_CHECK(parameters.size() == args_.size(), "{} has {} arguments, its schema {}", name_, args_.size(),

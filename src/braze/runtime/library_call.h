@@ -3,12 +3,17 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "braze/aten/argument.h"
 #include "braze/plan/plan.h"
 #include "braze/runtime/buffers.h"
+
+namespace c10 {
+class OperatorHandle;
+}
 
 namespace braze::runtime {
 
@@ -34,7 +39,7 @@ class LibraryCall {
   std::vector<std::uint32_t> operands_;  ///< every buffer named by an argument
   std::vector<aten::ArgKind> kinds_;
   std::vector<std::optional<c10::IValue>> constants_;  ///< arguments without tensors in them
-  std::optional<c10::OperatorHandle> handle_;
+  std::shared_ptr<const c10::OperatorHandle> handle_;
   Typed typed_ = nullptr;
   bool in_place_;
 };

@@ -37,7 +37,7 @@ float apply(KernelFunction f, float x) {
 
 struct KernelLibraryTest : testing::Test {
   TemporaryDirectory dir;
-  Settings settings{{"g++", "clang++"}, 20, dir.path() + "/cache", 64u << 20};
+  Settings settings{{"g++", "clang++"}, 20, dir.path() + "/cache", 64u << 20, 0};
 
   void SetUp() override { setenv("TMPDIR", dir.path().c_str(), 1); }
   void TearDown() override { unsetenv("TMPDIR"); }

@@ -78,7 +78,8 @@ Compiler find_compiler(const Settings& settings) {
       support::format("no C++ compiler works (tried {}). Install g++ or clang++, or set CXX", tried));
 }
 
-void compile_all(const Compiler& compiler, const std::vector<Job>& jobs, double time_limit, bool (*interrupted)()) {
+void compile_all(const Compiler& compiler, const std::vector<Job>& jobs, const Settings& settings,
+                 bool (*interrupted)()) {
   std::vector<Command> commands;
   for (const Job& job : jobs) {
     Command c{compiler.command, job.object + ".log"};
@@ -87,8 +88,9 @@ void compile_all(const Compiler& compiler, const std::vector<Job>& jobs, double 
     c.argv.insert(c.argv.end(), std::begin(kLibraries), std::end(kLibraries));
     commands.push_back(std::move(c));
   }
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const std::vector<Exit> exits = run_all(commands, cores, time_limit, interrupted);
+  const int parallel =
+      settings.parallel > 0 ? settings.parallel : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const std::vector<Exit> exits = run_all(commands, parallel, settings.time_limit, interrupted);
   for (std::size_t i = 0; i < jobs.size(); i++) {
     const bool wrote = exits[i].kind == Exit::Kind::kUnknown && file_size(jobs[i].object) > 0;
     const std::string log = commands[i].output;

@@ -25,6 +25,6 @@ struct Job {
 };
 
 /// Compiles all jobs side by side. CompileError names the source (which stays) and quotes the compiler.
-void compile_all(const Compiler& compiler, const std::vector<Job>& jobs, double time_limit, bool (*interrupted)());
+void compile_all(const Compiler& compiler, const std::vector<Job>& jobs, const Settings& settings, bool (*interrupted)());
 
 }  // namespace braze::runtime

@@ -11,8 +11,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string default_cache_dir() {
-  if (const std::string dir = variable("BRAZE_CACHE_DIR"); !dir.empty()) return dir;
+std::string user_cache_dir() {
   if (const std::string dir = variable("XDG_CACHE_HOME"); dir.starts_with('/')) return dir + "/braze";
   if (const std::string home = variable("HOME"); home.starts_with('/')) return home + "/.cache/braze";
   return "";
@@ -20,12 +19,18 @@ std::string default_cache_dir() {
 
 }  // namespace
 
-Settings settings_from_environment() {
+Settings settings_from(const support::Options& options) {
   Settings s;
+  s.time_limit = options.compile_timeout;
+  s.parallel = static_cast<int>(options.compile_threads);
+  if (options.cache_bytes > 0) s.cache_dir = options.cache_dir.empty() ? user_cache_dir() : options.cache_dir;
+  s.cache_bytes = static_cast<std::uint64_t>(options.cache_bytes);
+  if (!options.cxx.empty()) {
+    s.compilers = {options.cxx};
+    return s;
+  }
   if (const std::string cxx = variable("CXX"); !cxx.empty()) s.compilers.push_back(cxx);
   for (const char* name : {"c++", "g++", "clang++"}) s.compilers.emplace_back(name);
-  if (const double limit = std::atof(variable("BRAZE_COMPILE_TIME_LIMIT").c_str()); limit > 0) s.time_limit = limit;
-  s.cache_dir = default_cache_dir();
   return s;
 }
 

@@ -1,0 +1,333 @@
+// Forward program, outputs with their histories, then the commit of what the segment writes.
+#include "braze/runtime/executable.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+#include "braze/aten/error.h"
+#include "braze/aten/python_tensor.h"
+#include "braze/aten/types.h"
+#include "braze/py/gil.h"
+#include "braze/runtime/backward_node.h"
+#include "braze/support/check.h"
+
+namespace braze::runtime {
+
+using autograd::Edge;
+using autograd::Output;
+using autograd::Saved;
+
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// False for most results: nobody else holds their memory, so nothing can alias it.
+bool may_alias(const at::Tensor& t) { return t.defined() && t.storage().use_count() > 1; }
+
+bool share_storage(const at::Tensor& a, const at::Tensor& b) {
+  return a.defined() && b.defined() && a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl();
+}
+
+/// A view of `base` with the output's geometry; differentiable if the program made it so.
+at::Tensor make_view(const at::Tensor& base, const Output& output) {
+  const auto sizes = aten::to_ints(output.type.sizes), strides = aten::to_ints(output.type.strides);
+  const at::AutoGradMode mode(output.requires_grad && !output.is_leaf);
+  const at::Tensor source = output.requires_grad && !output.is_leaf ? base : base.detach();
+  if (source.scalar_type() == aten::to_scalar_type(output.type.dtype))
+    return source.as_strided(sizes, strides, output.offset.constant());
+  return source.view(aten::to_scalar_type(output.type.dtype)).as_strided(sizes, strides, output.offset.constant());
+}
+
+/// In the commit nothing may fail: what copy_ would refuse is refused before anything is written.
+void check_writable(const at::Tensor& to, const at::Tensor& value) {
+  at::assert_no_internal_overlap(to);
+  BRAZE_CHECK(to.sizes() == value.sizes(), "a mutation changes the size of its input");
+  TORCH_CHECK(!to.requires_grad() || !to.is_leaf() || !at::GradMode::is_enabled(),
+              "a leaf Variable that requires grad is being used in an in-place operation.");
+}
+
+/// Primals in, one tensor per segment output back, with the mutations committed.
+class Runner {
+ public:
+  Runner(const autograd::Segment& segment, Tensors primals) : segment_(segment), primals_(std::move(primals)) {}
+
+  /// `values`: the forward outputs, with their histories.
+  Tensors finish(Tensors values) {
+    values_ = std::move(values);
+    for (const autograd::Mutation& m : segment_.mutations) check_writable(primals_[m.primal], values_[m.output]);
+    commit();
+    Tensors outputs;
+    for (const Output& output : segment_.outputs) outputs.push_back(make(output, outputs));
+    return outputs;
+  }
+
+ private:
+  void commit() {
+    const at::NoGradGuard no_grad;
+    for (const autograd::Mutation& m : segment_.mutations) primals_[m.primal].copy_(values_[m.output]);
+  }
+
+  at::Tensor make(const Output& output, const Tensors& earlier) const {
+    switch (output.kind) {
+      case Output::Kind::kGraph: return own(output);
+      case Output::Kind::kInput: return primals_[output.index];
+      case Output::Kind::kViewOfInput: return make_view(primals_[output.index], output);
+      case Output::Kind::kViewOfOutput: break;
+    }
+    BRAZE_CHECK(output.index < earlier.size(), "output is a view of output {}, which comes later", output.index);
+    return make_view(earlier[output.index], output);
+  }
+
+  at::Tensor own(const Output& output) const {
+    at::Tensor t = values_[output.index];
+    if (output.is_leaf && output.requires_grad) {
+      t = t.detach();
+      t.set_requires_grad(true);
+    } else if (!output.requires_grad && t.requires_grad()) {
+      t = t.detach();
+    }
+    return t;
+  }
+
+  const autograd::Segment& segment_;
+  Tensors primals_, values_;
+};
+
+/// Outputs promised to be tensors of their own do not share memory with an input, whatever the graph does.
+void make_own(Tensors& values, std::size_t count, const Tensors& primals) {
+  for (std::size_t i = 0; i < count; i++) {
+    if (!may_alias(values[i])) continue;
+    const auto shares = [&](const at::Tensor& p) { return share_storage(values[i], p); };
+    if (std::ranges::any_of(primals, shares)) values[i] = values[i].clone();
+  }
+}
+
+/// The backends eager: PyTorch's autograd sees every operator of the forward.
+class EagerExecutable final : public Executable {
+ public:
+  explicit EagerExecutable(autograd::Segment segment) : segment_(std::move(segment)), forward_(forward_graph()) {}
+
+  std::vector<Owned<>> run(std::span<PyObject* const> inputs) override;
+  std::vector<KernelReport> kernels() const override { return {}; }
+  std::size_t compiled_ops() const override { return 0; }
+  std::size_t bytes_held() const override { return 0; }
+
+ private:
+  graph::Graph forward_graph() const {
+    graph::Graph g = segment_.joint.graph;
+    g.nodes.resize(segment_.joint.forward_nodes);
+    g.inputs.resize(segment_.joint.primals);
+    g.outputs.resize(segment_.joint.forward_outputs);
+    return g;
+  }
+
+  const autograd::Segment segment_;
+  const aten::Replay forward_;
+};
+
+/// The backends aot_eager and braze.
+class PartitionedExecutable final : public Executable {
+ public:
+  PartitionedExecutable(autograd::Segment segment, std::shared_ptr<PlanCompiler> compiler);
+
+  std::vector<Owned<>> run(std::span<PyObject* const> inputs) override;
+  std::vector<KernelReport> kernels() const override;
+  std::size_t compiled_ops() const override { return forward_->is_planned() ? segment_.joint.forward_nodes : 0; }
+  std::size_t compiled_backward_ops() const override;
+  double replay_seconds() override;
+  std::size_t bytes_held() const override;
+
+ private:
+  Tensors run_tensors(Tensors primals);
+  void attach_histories(const Tensors& primals, Tensors& values) const;
+  void attach_level(const std::shared_ptr<LevelPrograms>& level, const Tensors& primals, Tensors& values) const;
+  void remember(const Tensors& primals);
+  Tensors remembered();
+
+  const autograd::Segment segment_;
+  std::size_t forward_outputs_ = 0;
+  std::unique_ptr<const CompiledGraph> forward_;
+  std::vector<std::shared_ptr<LevelPrograms>> levels_;
+  std::atomic<std::size_t> runs_ = 0;
+  std::mutex mutex_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> last_;  ///< inputs of the last run, for replay_seconds
+};
+
+Tensors unwrap_all(std::span<PyObject* const> inputs) {
+  Tensors tensors;
+  tensors.reserve(inputs.size());
+  for (PyObject* p : inputs) tensors.push_back(aten::unwrap(py::Borrowed<>::of(p)));
+  return tensors;
+}
+
+/// Inputs that are outputs keep their Python object: wrap finds it.
+std::vector<Owned<>> wrap_all(const Tensors& tensors) {
+  std::vector<Owned<>> objects;
+  objects.reserve(tensors.size());
+  for (const at::Tensor& t : tensors) objects.push_back(aten::wrap(t));
+  return objects;
+}
+
+template <class F>
+auto without_gil(F&& f) {
+  const py::GilRelease released;
+  return f();
+}
+
+std::vector<Owned<>> EagerExecutable::run(std::span<PyObject* const> inputs) {
+  Tensors primals = unwrap_all(inputs);
+  return wrap_all(aten::translated([&] {
+    return without_gil([&] {
+      Tensors values = forward_.run(primals);
+      make_own(values, values.size(), primals);
+      return Runner(segment_, std::move(primals)).finish(std::move(values));
+    });
+  }));
+}
+
+PartitionedExecutable::PartitionedExecutable(autograd::Segment segment, std::shared_ptr<PlanCompiler> compiler)
+    : segment_(std::move(segment)) {
+  autograd::Partitioned parts = autograd::partition(segment_.joint);
+  forward_outputs_ = parts.forward_outputs;
+  for (const autograd::Mutation& m : segment_.mutations)
+    for (const autograd::Backward& b : parts.backwards)
+      for (const std::uint32_t output : b.outputs)
+        BRAZE_CHECK(output != m.output, "input {} is written with a value that has a gradient", m.primal);
+  forward_ = std::make_unique<const CompiledGraph>(std::move(parts.forward), compiler.get());
+  for (autograd::Backward& b : parts.backwards)
+    levels_.push_back(std::make_shared<LevelPrograms>(std::move(b), compiler));
+}
+
+std::vector<Owned<>> PartitionedExecutable::run(std::span<PyObject* const> inputs) {
+  Tensors primals = unwrap_all(inputs);
+  return wrap_all(aten::translated([&] { return without_gil([&] { return run_tensors(std::move(primals)); }); }));
+}
+
+Tensors PartitionedExecutable::run_tensors(Tensors primals) {
+  remember(primals);
+  Tensors values = forward_->run(primals);
+  make_own(values, forward_outputs_, primals);
+  attach_histories(primals, values);
+  return Runner(segment_, std::move(primals)).finish(std::move(values));
+}
+
+void PartitionedExecutable::attach_histories(const Tensors& primals, Tensors& values) const {
+  for (const auto& level : levels_) attach_level(level, primals, values);
+}
+
+/// A saved value that is a view of an input or an output shares its version counter, as eager's views do: writing to
+/// either between forward and backward is noticed.
+void share_version(const at::Tensor& saved, const Tensors& primals, const Tensors& values, std::size_t outputs) {
+  if (!may_alias(saved)) return;
+  const auto try_share = [&](const at::Tensor& base) {
+    if (!share_storage(saved, base)) return false;
+    torch::autograd::impl::set_version_counter(saved, torch::autograd::impl::version_counter(base));
+    return true;
+  };
+  for (const at::Tensor& p : primals)
+    if (try_share(p)) return;
+  for (std::size_t i = 0; i < outputs; i++)
+    if (try_share(values[i])) return;
+}
+
+void PartitionedExecutable::attach_level(const std::shared_ptr<LevelPrograms>& level, const Tensors& primals,
+                                         Tensors& values) const {
+  const autograd::Backward& b = level->backward();
+  const NodePointer<BackwardNode> node = make_node<BackwardNode>(level);
+  torch::autograd::edge_list edges;
+  for (const Edge& e : b.edges) {
+    const at::Tensor& to = e.kind == Edge::Kind::kPrimal ? primals[e.index] : values[e.index];
+    edges.push_back(to.requires_grad() ? torch::autograd::impl::gradient_edge(to) : torch::autograd::Edge());
+  }
+  node->set_next_edges(std::move(edges));
+  for (const std::uint32_t output : b.outputs) torch::autograd::set_history(values[output], node);
+  Tensors saved;
+  std::vector<bool> is_output;
+  for (const Saved& s : b.saved) {
+    const std::size_t at = s.kind == Saved::Kind::kExtra ? forward_outputs_ + s.index : s.index;
+    saved.push_back(s.kind == Saved::Kind::kPrimal ? primals[at] : values[at]);
+    is_output.push_back(s.kind == Saved::Kind::kOutput && std::ranges::find(b.outputs, s.index) != b.outputs.end());
+    if (s.kind == Saved::Kind::kExtra) share_version(saved.back(), primals, values, forward_outputs_);
+  }
+  node->save(saved, is_output);
+}
+
+std::vector<KernelReport> PartitionedExecutable::kernels() const {
+  std::vector<KernelReport> reports;
+  forward_->add_kernels(reports);
+  for (const auto& level : levels_) level->add_kernels(reports);
+  return reports;
+}
+
+std::size_t PartitionedExecutable::compiled_backward_ops() const {
+  std::size_t ops = 0;
+  for (const auto& level : levels_) ops += level->planned_calls();
+  return ops;
+}
+
+std::size_t PartitionedExecutable::bytes_held() const {
+  std::size_t bytes = forward_->bytes_held();
+  for (const auto& level : levels_) bytes += level->bytes_held();
+  return bytes;
+}
+
+/// Runs 1, 2, 4, 8, ... only: the references cost more than a small plan.
+void PartitionedExecutable::remember(const Tensors& primals) {
+  const std::size_t run = ++runs_;
+  if ((run & (run - 1)) != 0) return;
+  const std::lock_guard lock(mutex_);
+  last_.clear();
+  for (const at::Tensor& p : primals) last_.emplace_back(p.getIntrusivePtr());
+}
+
+/// The remembered inputs; zeros of the same type for those that are gone.
+Tensors PartitionedExecutable::remembered() {
+  const std::lock_guard lock(mutex_);
+  Tensors primals;
+  for (std::size_t i = 0; i < last_.size(); i++) {
+    const graph::TensorType& type = forward_->graph().type(forward_->graph().inputs[i]);
+    auto strong = last_[i].lock();
+    primals.push_back(strong ? at::Tensor(std::move(strong))
+                             : at::empty_strided(aten::to_ints(type.sizes), aten::to_ints(type.strides),
+                                                 at::dtype(aten::to_scalar_type(type.dtype)))
+                                   .zero_());
+  }
+  return primals;
+}
+
+/// The fastest of three runs, without commit.
+double PartitionedExecutable::replay_seconds() {
+  return aten::translated([&] {
+    return without_gil([&] {
+      const Tensors primals = remembered();
+      if (primals.size() != forward_->graph().inputs.size()) return 0.0;
+      double best = 1e9;
+      for (int i = 0; i < 3; i++) {
+        const auto start = std::chrono::steady_clock::now();
+        forward_->run(primals);
+        best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      }
+      return best;
+    });
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Executable> make_executable(autograd::Segment segment, Backend backend,
+                                            std::shared_ptr<PlanCompiler> compiler) {
+  const py::GilRelease released;
+  if (backend == Backend::kEager) return std::make_unique<EagerExecutable>(std::move(segment));
+  if (backend == Backend::kAotEager) compiler = nullptr;
+  return std::make_unique<PartitionedExecutable>(std::move(segment), std::move(compiler));
+}
+
+}  // namespace braze::runtime
