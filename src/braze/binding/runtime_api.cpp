@@ -10,7 +10,7 @@
 
 #include "braze/compile/compile.h"
 #include "braze/runtime/executable.h"
-#include "braze/runtime/toolchain/cpu_features.h"
+#include "braze/toolchain/cpu_features.h"
 #include "braze/support/options.h"
 
 namespace braze::binding {
@@ -23,7 +23,7 @@ using LevelSpec = std::pair<std::vector<std::uint32_t>, std::vector<std::pair<st
 struct GraphCompiler final : runtime::PlanCompiler {
   plan::Plan compile(const graph::Graph& graph) override {
     compile::Target target;
-    target.features = runtime::cpu_features();
+    target.features = toolchain::cpu_features();
     target.strict = support::options().strict;
     support::Observer observer;
     return compile::compile(graph, target, observer);

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "braze/compile/compile.h"
-#include "braze/runtime/toolchain/cpu_features.h"
+#include "braze/toolchain/cpu_features.h"
 #include "braze/support/log.h"
 #include "braze/support/options.h"
 
@@ -29,7 +29,7 @@ class OptionsObserver final : public support::Observer {
 };
 
 const compile::Target& target() {
-  static const compile::Target instance{.features = runtime::cpu_features(),
+  static const compile::Target instance{.features = toolchain::cpu_features(),
                                         .threads = static_cast<int>(std::thread::hardware_concurrency())};
   return instance;
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "braze/plan/plan.h"
-#include "braze/runtime/kernel_library.h"
+#include "braze/runtime/process_library.h"
 
 namespace braze::runtime {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "braze/plan/plan.h"
-#include "braze/runtime/kernel_library.h"
 #include "braze/runtime/library_call.h"
+#include "braze/runtime/process_library.h"
 
 namespace braze::runtime {
 

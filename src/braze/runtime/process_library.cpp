@@ -1,8 +1,9 @@
 // The library of the process: options, prelude and flags of this machine, Python's Ctrl-C.
+#include "braze/runtime/process_library.h"
+
 #include "braze/py/gil.h"
 #include "braze/py/py_error.h"
-#include "braze/runtime/kernel_library.h"
-#include "braze/runtime/toolchain/cpu_features.h"
+#include "braze/toolchain/cpu_features.h"
 #if __has_include("braze/codegen/cpp/prelude.h")
 #include "braze/codegen/cpp/prelude.h"
 #endif
@@ -14,7 +15,7 @@ namespace {
 std::string prelude() {
 #if __has_include("braze/codegen/cpp/prelude.h")
   support::Target target;
-  target.features = cpu_features();
+  target.features = toolchain::cpu_features();
   return codegen::cpp_prelude(target);
 #else
   return "";
@@ -31,7 +32,7 @@ bool interrupted() {
 }  // namespace
 
 KernelLibrary& kernel_library() {
-  static auto* library = new KernelLibrary(settings_from(support::options()), prelude(), interrupted);
+  static auto* library = new KernelLibrary(toolchain::settings_from(support::options()), prelude(), interrupted);
   return *library;
 }
 

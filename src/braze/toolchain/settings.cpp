@@ -1,8 +1,8 @@
-#include "braze/runtime/toolchain/settings.h"
+#include "braze/toolchain/settings.h"
 
 #include <cstdlib>
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 namespace {
 
@@ -34,4 +34,4 @@ Settings settings_from(const support::Options& options) {
   return s;
 }
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

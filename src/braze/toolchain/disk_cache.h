@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 struct CachedKernel {
   std::string object;  ///< path of the unit's shared object, checked
@@ -41,4 +41,4 @@ class DiskCache {
   std::vector<std::string> checked_;  ///< units whose checksum was found right in this process
 };
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

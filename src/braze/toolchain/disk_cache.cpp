@@ -1,4 +1,4 @@
-#include "braze/runtime/disk_cache.h"
+#include "braze/toolchain/disk_cache.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,11 +10,11 @@
 #include <cstring>
 #include <filesystem>
 
-#include "braze/runtime/toolchain/files.h"
-#include "braze/runtime/toolchain/sha256.h"
 #include "braze/support/text.h"
+#include "braze/toolchain/files.h"
+#include "braze/toolchain/sha256.h"
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 namespace {
 
@@ -130,4 +130,4 @@ void DiskCache::trim() {
   }
 }
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

@@ -1,11 +1,11 @@
 // FIPS 180-4, for keys and checksums of cache files.
-#include "braze/runtime/toolchain/sha256.h"
+#include "braze/toolchain/sha256.h"
 
 #include <array>
 #include <bit>
 #include <cstdint>
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 namespace {
 
@@ -62,4 +62,4 @@ std::string sha256(std::string_view bytes) {
   return text;
 }
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "braze/runtime/toolchain/settings.h"
+#include "braze/toolchain/settings.h"
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 /// A working compiler. `identity` changes whenever its output may: command line, version text, flags, CPU features.
 struct Compiler {
@@ -25,6 +25,7 @@ struct Job {
 };
 
 /// Compiles all jobs side by side. CompileError names the source (which stays) and quotes the compiler.
-void compile_all(const Compiler& compiler, const std::vector<Job>& jobs, const Settings& settings, bool (*interrupted)());
+void compile_all(const Compiler& compiler, const std::vector<Job>& jobs, const Settings& settings,
+                 bool (*interrupted)());
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

@@ -1,4 +1,4 @@
-#include "braze/runtime/kernel_library.h"
+#include "braze/toolchain/kernel_library.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -10,14 +10,14 @@
 #include <thread>
 #include <utility>
 
-#include "braze/runtime/disk_cache.h"
-#include "braze/runtime/toolchain/compiler.h"
-#include "braze/runtime/toolchain/files.h"
-#include "braze/runtime/toolchain/sha256.h"
 #include "braze/support/check.h"
 #include "braze/support/error.h"
+#include "braze/toolchain/compiler.h"
+#include "braze/toolchain/disk_cache.h"
+#include "braze/toolchain/files.h"
+#include "braze/toolchain/sha256.h"
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 namespace {
 
@@ -183,4 +183,4 @@ std::string KernelLibrary::take_warning() {
   return std::exchange(state_->warning, "");
 }
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 /// Names as in compile::Target::features and as g++ and clang++ spell them after -m; sorted as listed, CPU and OS
 /// agree.
 const std::vector<std::string>& cpu_features();
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

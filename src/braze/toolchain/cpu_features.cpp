@@ -1,6 +1,6 @@
-#include "braze/runtime/toolchain/cpu_features.h"
+#include "braze/toolchain/cpu_features.h"
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 namespace {
 
@@ -36,4 +36,4 @@ const std::vector<std::string>& cpu_features() {
   return features;
 }
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

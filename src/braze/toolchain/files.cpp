@@ -1,4 +1,4 @@
-#include "braze/runtime/toolchain/files.h"
+#include "braze/toolchain/files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include "braze/support/error.h"
 #include "braze/support/text.h"
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 std::optional<std::string> read_file(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -56,4 +56,4 @@ TemporaryDirectory::~TemporaryDirectory() {
   if (!keep_) std::filesystem::remove_all(path_, ignored);
 }
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

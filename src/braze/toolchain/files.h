@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 std::optional<std::string> read_file(const std::string& path);
 bool write_file(const std::string& path, std::string_view bytes);  ///< mode 0600, replaces; false if it cannot
@@ -26,4 +26,4 @@ class TemporaryDirectory {
   bool keep_ = false;
 };
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

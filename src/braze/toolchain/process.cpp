@@ -1,4 +1,4 @@
-#include "braze/runtime/toolchain/process.h"
+#include "braze/toolchain/process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 
 #include "braze/support/text.h"
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 namespace {
 
@@ -139,4 +139,4 @@ std::vector<Exit> run_all(const std::vector<Command>& commands, int parallel, do
   return exits;
 }
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

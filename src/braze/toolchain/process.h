@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 struct Command {
   std::vector<std::string> argv;  ///< argv[0] is searched in PATH if it has no slash
@@ -24,4 +24,4 @@ std::string to_text(const Exit& e);
 /// are kUnknown, or its exception passes on.
 std::vector<Exit> run_all(const std::vector<Command>& commands, int parallel, double time_limit, bool (*interrupted)());
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 /// SHA-256 as 64 hexadecimal digits.
 std::string sha256(std::string_view bytes);
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "braze/plan/plan.h"
-#include "braze/runtime/toolchain/settings.h"
+#include "braze/toolchain/settings.h"
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 /// The ABI of plan.h.
 using KernelFunction = void (*)(void* const* buffers, const std::int64_t* arguments, std::int64_t begin,
@@ -38,7 +38,4 @@ class KernelLibrary {
   std::unique_ptr<State> state_;
 };
 
-/// The process's library, with the options of its first use. Never destroyed: kernels may run until the process ends.
-KernelLibrary& kernel_library();
-
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

@@ -1,5 +1,5 @@
 // Compiling, caching and loading kernels, and everything that may go wrong with compilers and cache folders.
-#include "braze/runtime/kernel_library.h"
+#include "braze/toolchain/kernel_library.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,11 +8,11 @@
 #include <chrono>
 #include <filesystem>
 
-#include "braze/runtime/toolchain/files.h"
-#include "braze/runtime/toolchain/sha256.h"
 #include "braze/support/error.h"
+#include "braze/toolchain/files.h"
+#include "braze/toolchain/sha256.h"
 
-namespace braze::runtime {
+namespace braze::toolchain {
 namespace {
 
 namespace fs = std::filesystem;
@@ -205,4 +205,4 @@ TEST(Sha256, KnownAnswers) {
 }
 
 }  // namespace
-}  // namespace braze::runtime
+}  // namespace braze::toolchain

@@ -1,4 +1,4 @@
-#include "braze/runtime/toolchain/compiler.h"
+#include "braze/toolchain/compiler.h"
 
 #include <unistd.h>
 
@@ -7,13 +7,13 @@
 #include <sstream>
 #include <thread>
 
-#include "braze/runtime/toolchain/cpu_features.h"
-#include "braze/runtime/toolchain/files.h"
-#include "braze/runtime/toolchain/process.h"
 #include "braze/support/error.h"
 #include "braze/support/text.h"
+#include "braze/toolchain/cpu_features.h"
+#include "braze/toolchain/files.h"
+#include "braze/toolchain/process.h"
 
-namespace braze::runtime {
+namespace braze::toolchain {
 
 namespace {
 
@@ -105,4 +105,4 @@ void compile_all(const Compiler& compiler, const std::vector<Job>& jobs, const S
   }
 }
 
-}  // namespace braze::runtime
+}  // namespace braze::toolchain
