@@ -9,6 +9,7 @@
 #include <pybind11/stl.h>
 
 #include "braze/compile/compile.h"
+#include "braze/py/py_error.h"
 #include "braze/runtime/executable.h"
 #include "braze/toolchain/cpu_features.h"
 #include "braze/support/options.h"

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <set>
 
 #include "braze/aten/error.h"
 #include "braze/aten/python_tensor.h"
@@ -30,7 +31,7 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 
 /// False for most results: nobody else holds their memory, so nothing can alias it.
-bool may_alias(const at::Tensor& t) { return t.defined() && t.storage().use_count() > 1; }
+bool may_alias(const at::Tensor& t) { return t.defined() && (t.use_count() > 1 || t.storage().use_count() > 1); }
 
 bool share_storage(const at::Tensor& a, const at::Tensor& b) {
   return a.defined() && b.defined() && a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl();
@@ -101,19 +102,30 @@ class Runner {
   Tensors primals_, values_;
 };
 
-/// Outputs promised to be tensors of their own do not share memory with an input, whatever the graph does.
-void make_own(Tensors& values, std::size_t count, const Tensors& primals) {
-  for (std::size_t i = 0; i < count; i++) {
-    if (!may_alias(values[i])) continue;
-    const auto shares = [&](const at::Tensor& p) { return share_storage(values[i], p); };
-    if (std::ranges::any_of(primals, shares)) values[i] = values[i].clone();
+/// Forward outputs that the user gets as tensors of their own.
+std::vector<std::size_t> own_outputs(const autograd::Segment& segment) {
+  std::set<std::size_t> own;
+  for (const Output& o : segment.outputs)
+    if (o.kind == Output::Kind::kGraph) own.insert(o.index);
+  return {own.begin(), own.end()};
+}
+
+/// Those share memory neither with an input nor with each other, whatever rewriting made of the graph.
+void make_own(Tensors& values, const std::vector<std::size_t>& own, const Tensors& primals) {
+  for (std::size_t n = 0; n < own.size(); n++) {
+    at::Tensor& value = values[own[n]];
+    if (!may_alias(value)) continue;
+    bool shared = std::ranges::any_of(primals, [&](const at::Tensor& p) { return share_storage(value, p); });
+    for (std::size_t k = 0; k < n; k++) shared = shared || share_storage(value, values[own[k]]);
+    if (shared) value = value.clone();
   }
 }
 
 /// The backends eager: PyTorch's autograd sees every operator of the forward.
 class EagerExecutable final : public Executable {
  public:
-  explicit EagerExecutable(autograd::Segment segment) : segment_(std::move(segment)), forward_(forward_graph()) {}
+  explicit EagerExecutable(autograd::Segment segment)
+      : segment_(std::move(segment)), own_(own_outputs(segment_)), forward_(forward_graph()) {}
 
   std::vector<Owned<>> run(std::span<PyObject* const> inputs) override;
   std::vector<KernelReport> kernels() const override { return {}; }
@@ -130,6 +142,7 @@ class EagerExecutable final : public Executable {
   }
 
   const autograd::Segment segment_;
+  const std::vector<std::size_t> own_;
   const aten::Replay forward_;
 };
 
@@ -153,6 +166,7 @@ class PartitionedExecutable final : public Executable {
   Tensors remembered();
 
   const autograd::Segment segment_;
+  const std::vector<std::size_t> own_;
   std::size_t forward_outputs_ = 0;
   std::unique_ptr<const CompiledGraph> forward_;
   std::vector<std::shared_ptr<LevelPrograms>> levels_;
@@ -187,14 +201,14 @@ std::vector<Owned<>> EagerExecutable::run(std::span<PyObject* const> inputs) {
   return wrap_all(aten::translated([&] {
     return without_gil([&] {
       Tensors values = forward_.run(primals);
-      make_own(values, values.size(), primals);
+      make_own(values, own_, primals);
       return Runner(segment_, std::move(primals)).finish(std::move(values));
     });
   }));
 }
 
 PartitionedExecutable::PartitionedExecutable(autograd::Segment segment, std::shared_ptr<PlanCompiler> compiler)
-    : segment_(std::move(segment)) {
+    : segment_(std::move(segment)), own_(own_outputs(segment_)) {
   autograd::Partitioned parts = autograd::partition(segment_.joint);
   forward_outputs_ = parts.forward_outputs;
   for (const autograd::Mutation& m : segment_.mutations)
@@ -214,7 +228,7 @@ std::vector<Owned<>> PartitionedExecutable::run(std::span<PyObject* const> input
 Tensors PartitionedExecutable::run_tensors(Tensors primals) {
   remember(primals);
   Tensors values = forward_->run(primals);
-  make_own(values, forward_outputs_, primals);
+  make_own(values, own_, primals);
   attach_histories(primals, values);
   return Runner(segment_, std::move(primals)).finish(std::move(values));
 }
