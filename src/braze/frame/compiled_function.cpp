@@ -6,9 +6,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "braze/aten/foreign_modes.h"
+#include "braze/aten/operator_counter.h"
 #include "braze/frame/bind.h"
 #include "braze/frame/failure.h"
 #include "braze/frame/materialise.h"
@@ -59,12 +60,28 @@ bool can_be_interpreted(const Root& root) {
   return (code->co_flags & kLeft) == 0;
 }
 
+std::optional<Fallback> reason_for_original(const Root& root, const guard::TorchState& now) {
+  if (!can_be_interpreted(root)) return Fallback::kNotInterpreted;
+  if (now.has_foreign_modes()) return Fallback::kForeignMode;
+  return std::nullopt;
+}
+
+/// Not counted: Braze is off, somebody watches every line, or this is part of a capture.
 bool must_run_original() {
   return py::is_traced(PyThreadState_Get()) || trace::is_tracing() || support::options().disable_all;
 }
 
 PyObject* call_original(CompiledFunction* f, PyObject* const* args, std::size_t nargsf, PyObject* names) {
   return PyObject_Vectorcall(f->original, args, nargsf, names);
+}
+
+/// The same, and what it computes counts as not compiled.
+PyObject* call_counted(CompiledFunction* f, PyObject* const* args, std::size_t nargsf, PyObject* names) {
+  const Owned<> held = Owned<>::share(reinterpret_cast<PyObject*>(f));
+  const aten::OperatorCounter counter;
+  PyObject* const result = call_original(f, args, nargsf, names);
+  f->callable->statistics.eager_operators += static_cast<double>(counter.count());
+  return result;
 }
 
 PyObject* call(PyObject* object, PyObject* const* args, std::size_t nargsf, PyObject* names) {
@@ -76,19 +93,20 @@ PyObject* call(PyObject* object, PyObject* const* args, std::size_t nargsf, PyOb
   if (must_run_original()) return call_original(f, args, nargsf, names);
   Callable& callable = *f->callable;
   const Root root = root_of(*f);
-  if (!can_be_interpreted(root) || aten::foreign_modes_active()) {
-    not_run(callable, root.function ? "foreign mode or generator" : "no Python function");
-    return call_original(f, args, nargsf, names);
+  const guard::TorchState now = guard::TorchState::current();
+  if (const auto reason = reason_for_original(root, now)) {
+    not_run(callable, *reason);
+    return call_counted(f, args, nargsf, names);
   }
   const BoundArguments bound(root.function, root.self, args, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)),
                              names);
   if (!bound.is_bound()) return call_original(f, args, nargsf, names);
   const auto code = Borrowed<>::of(root.function->func_code).as<PyCodeObject>();
-  Step step = run_point(callable, {root.function, code, bound.slots(), code->co_nlocalsplus, 0});
+  Step step = run_point(callable, {root.function, code, bound.slots(), code->co_nlocalsplus, 0}, now);
   switch (step.kind) {
     case Step::Kind::kReturned: return step.value.release();
     case Step::Kind::kRaised: return nullptr;
-    case Step::Kind::kNotRun: return call_original(f, args, nargsf, names);
+    case Step::Kind::kNotRun: return call_counted(f, args, nargsf, names);
     case Step::Kind::kChain: break;
   }
   CallDriver driver(callable);

@@ -37,7 +37,7 @@ Step internal_error(Callable& callable, const PointState& point, const char* wha
       place_of(point), what);
   if (support::options().strict) return raised(text);
   support::warn_once(text);
-  return not_run(callable, "internal error");
+  return not_run(callable, Fallback::kInternalError);
 }
 
 Step compile_error(Callable& callable, const PointState& point, const char* what) {
@@ -45,12 +45,12 @@ Step compile_error(Callable& callable, const PointState& point, const char* what
       support::format("compiling failed at {}: {}. The region runs in eager.", place_of(point), what);
   if (support::options().strict) return raised(text);
   support::warn_once(text);
-  return not_run(callable, "compile error");
+  return not_run(callable, Fallback::kCompileError);
 }
 
 }  // namespace
 
-Step not_run(Callable& callable, const char* reason) {
+Step not_run(Callable& callable, Fallback reason) {
   callable.statistics.add_fallback(reason);
   return Step::of(Step::Kind::kNotRun);
 }
@@ -58,7 +58,7 @@ Step not_run(Callable& callable, const char* reason) {
 Step run_failed(Callable& callable) {
   if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0) return Step::of(Step::Kind::kRaised);
   PyErr_Clear();
-  return not_run(callable, "run failed");
+  return not_run(callable, Fallback::kRunFailed);
 }
 
 Step failed(Callable& callable, const PointState& point, std::exception_ptr error) noexcept {

@@ -3,6 +3,7 @@
 
 #include <exception>
 
+#include "braze/frame/statistics.h"
 #include "braze/frame/step.h"
 
 namespace braze::frame {
@@ -10,7 +11,7 @@ namespace braze::frame {
 struct Callable;
 
 /// Counts the reason; CPython runs from the point on.
-Step not_run(Callable& callable, const char* reason);
+Step not_run(Callable& callable, Fallback reason);
 
 /// A plan raised before it wrote anything: CPython runs the segment, for eager's error and effects. Ctrl-C goes
 /// through.

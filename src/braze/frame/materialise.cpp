@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "braze/aten/operator_counter.h"
 #include "braze/capture/perform.h"
 #include "braze/py/code_object.h"
 #include "braze/py/frame.h"
@@ -32,6 +33,19 @@ class RecursionUnit {
   PyThreadState* thread_;
 };
 
+/// Tells the driver how many operators ran in eager.
+class EagerScope {
+ public:
+  explicit EagerScope(Driver& driver) : driver_(driver) {}
+  ~EagerScope() { driver_.ran_in_eager(counter_.count()); }
+  EagerScope(const EagerScope&) = delete;
+  EagerScope& operator=(const EagerScope&) = delete;
+
+ private:
+  Driver& driver_;
+  aten::OperatorCounter counter_;
+};
+
 class RealFrame final : public py::FrameBody {
  public:
   RealFrame(FrameChain chain, First first, Driver& driver)
@@ -49,11 +63,14 @@ class RealFrame final : public py::FrameBody {
     } else {
       py::resume_at(raw_, live_.pc);
     }
+    if (exit == Exit::kReturn) return py::evaluate(thread, frame, false);
+    const EagerScope scope(driver_);
     return py::evaluate(thread, frame, exit == Exit::kRaise);
   }
 
  private:
-  enum class Exit { kGoOn, kResume, kRaise };  ///< the latter two: CPython takes over at live_.pc
+  /// kReturn: only the RETURN instruction is left. kResume, kRaise: CPython takes over at live_.pc.
+  enum class Exit { kGoOn, kReturn, kResume, kRaise };
 
   Exit work() {
     const py::Linked linked(thread_, raw_);
@@ -73,12 +90,17 @@ class RealFrame final : public py::FrameBody {
     } else {
       if (first_ == First::kRaise) return Exit::kRaise;
       if (first_ == First::kLeave) return Exit::kResume;
-      stand();
-      const Performed performed = capture::perform(live_);
+      const Performed performed = perform();
       if (performed == Performed::kRaised) return Exit::kRaise;
       if (performed == Performed::kLeave) return Exit::kResume;
     }
     return advance();
+  }
+
+  Performed perform() {
+    stand();
+    const EagerScope scope(driver_);
+    return capture::perform(live_);
   }
 
   bool run_inner() {
@@ -113,7 +135,7 @@ class RealFrame final : public py::FrameBody {
     cut_stack(live_.code->co_nlocalsplus);
     live_.pc = step.return_pc;
     if (info_.at(live_.pc).opcode == py::Opcode::RETURN_VALUE) live_.slots[live_.top++] = step.value.release();
-    return Exit::kResume;
+    return Exit::kReturn;
   }
 
   int any_return() const {

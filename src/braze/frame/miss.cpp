@@ -4,7 +4,6 @@
 #include <utility>
 #include <variant>
 
-#include "braze/aten/foreign_modes.h"
 #include "braze/frame/callable.h"
 #include "braze/frame/failure.h"
 #include "braze/support/log.h"
@@ -51,10 +50,10 @@ std::string name_of(const PointState& state) {
 }
 
 /// The first entry is the one that served last: what it misses is what changed.
-void note_recompile(Callable& callable, const ProgramPoint& point, const PointState& state) {
+void note_recompile(Callable& callable, const ProgramPoint& point, const PointState& state,
+                    const guard::TorchState& now) {
   if (point.entries.empty()) return;
   Entry& last = *point.entries.front();
-  const guard::TorchState now = guard::TorchState::current();
   std::string reason =
       last.state == now ? last.guards->explain_failure(state.slots, state.function.get()) : now.difference(last.state);
   if (support::logs("recompiles")) support::log("recompiles", support::format("{}: {}", name_of(state), reason));
@@ -74,7 +73,7 @@ Step refuse(Callable& callable, ProgramPoint& point, const capture::Break& reaso
   if (callable.options.fullgraph) return refuse_break(callable, reason);
   if (support::logs("graph_breaks"))
     support::log("graph_breaks", support::format("not captured: {}: {}", place_of(reason), reason.reason));
-  return not_run(callable, "refused");
+  return not_run(callable, Fallback::kRefused);
 }
 
 void note_capture(Callable& callable, const capture::Capture& capture) {
@@ -91,9 +90,9 @@ bool has_tensors(const autograd::Segment& segment) {
   return segment.joint.forward_nodes > 0 || !segment.outputs.empty() || !segment.mutations.empty();
 }
 
-std::shared_ptr<Entry> make_entry(Callable& callable, capture::Capture capture) {
+std::shared_ptr<Entry> make_entry(Callable& callable, capture::Capture capture, const guard::TorchState& now) {
   auto entry = std::make_shared<Entry>();
-  entry->state = guard::TorchState::current();
+  entry->state = now;
   entry->guards = std::move(capture.guards);
   entry->recipe = std::move(capture.recipe);
   entry->end = std::move(capture.end);
@@ -114,7 +113,7 @@ std::variant<capture::Capture, capture::Refused> capture_point(Callable& callabl
   return capture::capture(frame_state_of(state), {});
 }
 
-Step capture_and_run(Callable& callable, ProgramPoint& point, const PointState& state) {
+Step capture_and_run(Callable& callable, ProgramPoint& point, const PointState& state, const guard::TorchState& now) {
   const Capturing capturing(callable);
   auto result = capture_point(callable, state);
   if (const auto* refused = std::get_if<capture::Refused>(&result)) return refuse(callable, point, refused->reason);
@@ -122,30 +121,30 @@ Step capture_and_run(Callable& callable, ProgramPoint& point, const PointState& 
   note_capture(callable, capture);
   const capture::Break* found = break_of(capture.end);
   if (callable.options.fullgraph && found != nullptr && !found->raises) return refuse_break(callable, *found);
-  const std::shared_ptr<Entry> entry = make_entry(callable, std::move(capture));
+  const std::shared_ptr<Entry> entry = make_entry(callable, std::move(capture), now);
   point.entries.insert(point.entries.begin(), entry);
   if (auto step = run_if_guarded(callable, *entry, state)) return *std::move(step);
   if (support::logs("guards"))
     support::log("guards", support::format("{}: does not hold right after the capture: {}", name_of(state),
                                            entry->guards->explain_failure(state.slots, state.function.get())));
-  return not_run(callable, "guards changed during the capture");
+  return not_run(callable, Fallback::kGuardsChanged);
 }
 
 }  // namespace
 
-Step run_miss(Callable& callable, ProgramPoint& point, const PointState& state) {
-  if (aten::foreign_modes_active()) return not_run(callable, "foreign mode");
-  if (callable.is_capturing) return not_run(callable, "contention");
-  if (point.is_left) return not_run(callable, "left to Python");
+Step run_miss(Callable& callable, ProgramPoint& point, const PointState& state, const guard::TorchState& now) {
+  if (now.has_foreign_modes()) return not_run(callable, Fallback::kForeignMode);
+  if (callable.is_capturing) return not_run(callable, Fallback::kContention);
+  if (point.is_left) return not_run(callable, Fallback::kLeft);
   point.drop_dead();
-  note_recompile(callable, point, state);
+  note_recompile(callable, point, state, now);
   if (static_cast<int>(point.entries.size()) >= callable.options.recompile_limit) {
     point.is_left = true;
     warn_of_limit(callable, state);
-    return not_run(callable, "recompile limit");
+    return not_run(callable, Fallback::kRecompileLimit);
   }
   try {
-    return capture_and_run(callable, point, state);
+    return capture_and_run(callable, point, state, now);
   } catch (...) {
     if (++point.failures >= kFailureLimit) point.is_left = true;
     throw;

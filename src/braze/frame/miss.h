@@ -10,7 +10,7 @@ namespace braze::frame {
 
 struct Callable;
 
-Step run_miss(Callable& callable, ProgramPoint& point, const PointState& state);
+Step run_miss(Callable& callable, ProgramPoint& point, const PointState& state, const guard::TorchState& now);
 
 /// Runs the entry if its guards hold (the torch state has been compared).
 std::optional<Step> run_if_guarded(Callable& callable, Entry& entry, const PointState& state);

@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "braze/compile/compile.h"
-#include "braze/toolchain/cpu_features.h"
 #include "braze/support/log.h"
 #include "braze/support/options.h"
+#include "braze/toolchain/cpu_features.h"
 
 namespace braze::frame {
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "braze/aten/operator_counter.h"
 #include "braze/frame/callable.h"
 #include "braze/frame/failure.h"
 #include "braze/frame/miss.h"
@@ -85,10 +86,11 @@ Step finish(Callable& callable, Entry& entry, std::span<PyObject* const> fetched
 std::optional<Step> run_if_guarded(Callable& callable, Entry& entry, const PointState& point) {
   Fetched fetched(entry.guards->fetched());
   if (!entry.guards->check(point.slots, point.function.get(), fetched.data())) return std::nullopt;
-  if (support::chaos_strikes("run")) return not_run(callable, "chaos");
+  if (support::chaos_strikes("run")) return not_run(callable, Fallback::kChaos);
   fetched.hold();
   std::vector<Owned<>> tensors;
   try {
+    const aten::OperatorCounter::Pause pause;
     if (entry.executable) tensors = entry.executable->run(fetched.values().first(entry.primals));
   } catch (const py::PyError&) {
     return run_failed(callable);
@@ -98,8 +100,8 @@ std::optional<Step> run_if_guarded(Callable& callable, Entry& entry, const Point
 
 namespace {
 
-std::optional<Step> serve(Callable& callable, ProgramPoint& point, const PointState& state) {
-  const guard::TorchState now = guard::TorchState::current();
+std::optional<Step> serve(Callable& callable, ProgramPoint& point, const PointState& state,
+                          const guard::TorchState& now) {
   for (std::size_t i = 0; i < point.entries.size(); ++i) {
     const std::shared_ptr<Entry> entry = point.entries[i];
     if (!(entry->state == now)) continue;
@@ -113,16 +115,22 @@ std::optional<Step> serve(Callable& callable, ProgramPoint& point, const PointSt
 
 }  // namespace
 
-Step run_point(Callable& callable, const PointState& state) noexcept {
+Step run_point(Callable& callable, const PointState& state, const guard::TorchState& now) noexcept {
   try {
     const std::shared_ptr<ProgramPoint> point = callable.cache.at(state);
-    if (auto step = serve(callable, *point, state)) return *std::move(step);
-    return run_miss(callable, *point, state);
+    if (auto step = serve(callable, *point, state, now)) return *std::move(step);
+    return run_miss(callable, *point, state, now);
   } catch (...) {
     return failed(callable, state, std::current_exception());
   }
 }
 
-Step CallDriver::advance(const PointState& point) noexcept { return run_point(callable_, point); }
+Step CallDriver::advance(const PointState& point) noexcept {
+  return run_point(callable_, point, guard::TorchState::current());
+}
+
+void CallDriver::ran_in_eager(std::int64_t operators) noexcept {
+  callable_.statistics.eager_operators += static_cast<double>(operators);
+}
 
 }  // namespace braze::frame

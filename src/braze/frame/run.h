@@ -20,13 +20,15 @@ struct CompileOptions {
 struct Callable;  ///< a compiled callable: cache of program points, statistics (frame/callable.h)
 
 /// Serves one program point: by an entry, by a new one, or not at all. Never leaves an error set unless kRaised.
-Step run_point(Callable& callable, const PointState& point) noexcept;
+/// `now` is this thread's torch state, read for this call.
+Step run_point(Callable& callable, const PointState& point, const guard::TorchState& now) noexcept;
 
 /// Goes on in real frames with run_point.
 class CallDriver final : public Driver {
  public:
   explicit CallDriver(Callable& callable) : callable_(callable) {}
   Step advance(const PointState& point) noexcept override;
+  void ran_in_eager(std::int64_t operators) noexcept override;
 
  private:
   Callable& callable_;

@@ -16,11 +16,18 @@ void add_once(std::vector<capture::Break>& list, const capture::Break& found) {
   if (!known) list.push_back(found);
 }
 
+constexpr std::array<const char*, kFallbacks> kNames = {
+    "chaos",          "run failed",      "foreign mode", "not a plain Python function",       "contention",
+    "left to Python", "recompile limit", "refused",      "guards changed during the capture", "internal error",
+    "compile error"};
+
 }  // namespace
+
+const char* fallback_name(Fallback reason) noexcept { return kNames[static_cast<std::size_t>(reason)]; }
 
 std::int64_t Statistics::fallback_count() const {
   std::int64_t sum = 0;
-  for (const auto& [reason, count] : fallbacks) sum += count;
+  for (const std::int64_t count : fallbacks) sum += count;
   return sum;
 }
 

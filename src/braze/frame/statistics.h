@@ -1,6 +1,7 @@
 // What happened to one compiled callable: counters and lists that braze.stats() and braze.explain() show.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -17,11 +18,28 @@ struct Recompile {
   std::string reason;
 };
 
+/// Why a call or a segment ran in CPython.
+enum class Fallback : std::uint8_t {
+  kChaos,           ///< forced by BRAZE_CHAOS
+  kRunFailed,       ///< the plan raised before it wrote anything
+  kForeignMode,     ///< torch.func, dispatch or function modes, torch.jit.trace
+  kNotInterpreted,  ///< a generator or coroutine function, or nothing with Python code
+  kContention,      ///< another thread, or this one further out, is capturing this callable
+  kLeft,            ///< the point was given up before
+  kRecompileLimit,
+  kRefused,        ///< the capture could not start
+  kGuardsChanged,  ///< somebody changed what was guarded while it was captured
+  kInternalError,
+  kCompileError,
+};
+inline constexpr std::size_t kFallbacks = 11;
+const char* fallback_name(Fallback reason) noexcept;
+
 struct Statistics {
-  std::int64_t graphs = 0;                        ///< captured segments with tensor operations, recompiles included
-  std::int64_t compiles = 0;                      ///< captures
-  std::int64_t internal_errors = 0;               ///< our own faults
-  std::map<std::string, std::int64_t> fallbacks;  ///< segments and calls that ran in CPython, by reason code
+  std::int64_t graphs = 0;                           ///< captured segments with tensor operations, recompiles included
+  std::int64_t compiles = 0;                         ///< captures
+  std::int64_t internal_errors = 0;                  ///< our own faults
+  std::array<std::int64_t, kFallbacks> fallbacks{};  ///< segments and calls that ran in CPython, by reason
   std::vector<Recompile> recompiles;
   std::vector<capture::Break> breaks;    ///< each place and reason once
   std::vector<capture::Break> notes;     ///< met and not supported; branches taken because of is_compiling
@@ -30,7 +48,7 @@ struct Statistics {
   double compiled_operators = 0;         ///< of these, executed by plans
 
   std::int64_t fallback_count() const;
-  void add_fallback(const std::string& reason) { ++fallbacks[reason]; }
+  void add_fallback(Fallback reason) { ++fallbacks[static_cast<std::size_t>(reason)]; }
   void add_break(const capture::Break& found);
   void add_note(const capture::Break& found);
 };

@@ -1,6 +1,8 @@
 // What one look at a program point ends with, and where it was taken: the words run.h and materialise.h talk in.
 #pragma once
 
+#include <cstdint>
+
 #include "braze/capture/capture.h"
 #include "braze/capture/frame_state.h"
 #include "braze/py/ref.h"
@@ -53,6 +55,8 @@ class Driver {
   virtual ~Driver() = default;
   /// The frame is linked and stands at the point.
   virtual Step advance(const PointState& point) noexcept = 0;
+  /// Operators that ran in eager in the driver's frames, at a break or after CPython took over.
+  virtual void ran_in_eager(std::int64_t /*operators*/) noexcept {}
 };
 
 }  // namespace braze::frame
