@@ -55,11 +55,7 @@ constexpr Field kBfloatReductionCuda{3, 16, 2, "bfloat16 reductions in cuBLAS"};
 constexpr Field kHalfAccumulation{3, 18, 1, "float16 accumulation in cuBLAS"};
 constexpr Field kHalfMathAttention{3, 19, 1, "half-precision reductions in math attention"};
 constexpr Field kPrecisionCudaMatmul{3, 20, 3, "float32 matmul precision on cuda"};
-constexpr Field kPrecisionCudaConv{3, 23, 3, "float32 convolution precision on cuda"};
-constexpr Field kPrecisionCudaRnn{3, 26, 3, "float32 RNN precision on cuda"};
 constexpr Field kPrecisionCpuMatmul{3, 29, 3, "float32 matmul precision of oneDNN"};
-constexpr Field kPrecisionCpuConv{3, 32, 3, "float32 convolution precision of oneDNN"};
-constexpr Field kPrecisionCpuRnn{3, 35, 3, "float32 RNN precision of oneDNN"};
 constexpr Field kThreads{3, 44, 20, "number of threads"};
 
 constexpr Field kFields[] = {
@@ -95,11 +91,7 @@ constexpr Field kFields[] = {
     kHalfAccumulation,
     kHalfMathAttention,
     kPrecisionCudaMatmul,
-    kPrecisionCudaConv,
-    kPrecisionCudaRnn,
     kPrecisionCpuMatmul,
-    kPrecisionCpuConv,
-    kPrecisionCpuRnn,
     kThreads,
 };
 
@@ -139,8 +131,10 @@ void put_thread_state(Packer& p) {
 }
 
 void put_autocast(Packer& p) {
-  const bool cpu = at::autocast::is_autocast_enabled(at::kCPU);
-  const bool cuda = at::autocast::is_autocast_enabled(at::kCUDA);
+  // is_autocast_enabled(), read off the keys that are at hand
+  const c10::DispatchKeySet excluded(c10::DispatchKeySet::RAW, p.state.words[1]);
+  const bool cpu = !excluded.has(c10::DispatchKey::AutocastCPU);
+  const bool cuda = !excluded.has(c10::DispatchKey::AutocastCUDA);
   if (!cpu && !cuda) return;  // dtypes and cache mean nothing then
   p.put(kAutocastCache, at::autocast::is_autocast_cache_enabled());
   if (cpu) {
@@ -153,17 +147,14 @@ void put_autocast(Packer& p) {
   }
 }
 
+/// Each costs a search in a hash table. Convolutions and RNNs have settings too, which only library kernels read, on
+/// every call.
 void put_precisions(Packer& p, const at::Context& context) {
   using at::Float32Backend;
   using at::Float32Op;
   p.put(kPrecisionCpuMatmul, context.float32Precision(Float32Backend::MKLDNN, Float32Op::MATMUL));
-  p.put(kPrecisionCpuConv, context.float32Precision(Float32Backend::MKLDNN, Float32Op::CONV));
-  p.put(kPrecisionCpuRnn, context.float32Precision(Float32Backend::MKLDNN, Float32Op::RNN));
   static const bool has_cuda = at::hasCUDA();
-  if (!has_cuda) return;  // each look-up is a search in a hash table
-  p.put(kPrecisionCudaMatmul, context.float32Precision(Float32Backend::CUDA, Float32Op::MATMUL));
-  p.put(kPrecisionCudaConv, context.float32Precision(Float32Backend::CUDA, Float32Op::CONV));
-  p.put(kPrecisionCudaRnn, context.float32Precision(Float32Backend::CUDA, Float32Op::RNN));
+  if (has_cuda) p.put(kPrecisionCudaMatmul, context.float32Precision(Float32Backend::CUDA, Float32Op::MATMUL));
 }
 
 void put_process_state(Packer& p) {

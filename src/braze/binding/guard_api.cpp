@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <ctime>
+#include <optional>
 
 #include "braze/guard/guard.h"
 #include "braze/support/check.h"
@@ -48,10 +49,10 @@ double thread_nanoseconds() {
   return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
 }
 
-/// One source table, one builder and the set built from them. A slot given as `empty` is NULL.
+/// One source table, one builder (until build) and the set built from them. A slot given as `empty` is NULL.
 class Guards {
  public:
-  Guards() : builder_(sources_) {}
+  Guards() : builder_(std::in_place, sources_) {}
 
   std::uint32_t source(const std::string& kind, std::optional<std::uint32_t> parent, std::uint32_t index,
                        const py::object& key) {
@@ -63,7 +64,7 @@ class Guards {
                std::uint32_t index, const py::object& key, bool expect_none) {
     const SourceId id = source ? SourceId{*source} : SourceId{};
     const auto value = expect_none ? guard::Borrowed<>::of(Py_None) : borrowed(expected);
-    builder_.require(kind_named<GuardKind>(kGuardKinds, kind), id, value, index, borrowed(key));
+    builder_->require(kind_named<GuardKind>(kGuardKinds, kind), id, value, index, borrowed(key));
   }
 
   void name_slots(const py::object& code) {
@@ -73,11 +74,13 @@ class Guards {
   void build(const std::vector<std::uint32_t>& fetched, std::size_t slots) {
     std::vector<SourceId> ids;
     for (const std::uint32_t f : fetched) ids.push_back(SourceId{f});
-    set_ = builder_.build(ids, slots);
+    set_ = builder_->build(ids, slots);
+    builder_.reset();  // it holds examples
   }
 
   std::optional<py::list> check(const py::list& slots, const py::object& function) {
     std::vector<PyObject*> out(set_->fetched());
+    if (set_->state() != guard::TorchState::current()) return std::nullopt;
     if (!set_->check(pointers(slots).data(), function_of(function), out.data())) return std::nullopt;
     py::list result;
     for (PyObject* o : out) result.append(o == nullptr ? empty() : py::reinterpret_borrow<py::object>(o));
@@ -131,7 +134,7 @@ class Guards {
   }
 
   guard::SourceTable sources_;
-  guard::GuardBuilder builder_;
+  std::optional<guard::GuardBuilder> builder_;
   std::unique_ptr<guard::GuardSet> set_;
 };
 

@@ -84,12 +84,14 @@ class GuardBuilder {
 class GuardSet {
  public:
   virtual ~GuardSet() = default;
-  /// True if all hold (torch state included); then out[i] is the i-th fetched value, borrowed: share it before anything
+  /// The torch state that the entry depends on: compare it with one TorchState::current() per call before check().
+  virtual const TorchState& state() const noexcept = 0;
+  /// True if all hold; then out[i] is the i-th fetched value, borrowed: share it before anything
   /// can run. Allocates nothing unless an object without a __dict__ gets one, runs no user code. `slots` has at least
   /// the number of entries given to build(); `function` may be null if no source is below kFunction.
   virtual bool check(PyObject* const* slots, PyFunctionObject* function, PyObject** out) noexcept = 0;
   virtual std::size_t fetched() const = 0;
-  /// Which guard fails now and why, in words with both values; "" if none.
+  /// Which guard (or part of the torch state) fails now and why, in words with both values; "" if none.
   virtual std::string explain_failure(PyObject* const* slots, PyFunctionObject* function) = 0;
   virtual std::vector<std::string> texts() const = 0;  ///< every guard in words
   virtual bool is_dead() const noexcept = 0;           ///< an object held weakly is gone: check() can never hold again

@@ -27,7 +27,7 @@ class CompiledGuardSet final : public GuardSet {
         words_(p_.word_roles.size(), Word{&kNothing, kNever}) {}
 
   bool check(PyObject* const* slots, PyFunctionObject* function, PyObject** out) noexcept override {
-    if (is_busy_ || p_.state != TorchState::current()) return false;  // busy: user code ran inside a look-up
+    if (is_busy_) return false;  // user code ran inside a look-up
     is_busy_ = true;
     const bool all_hold = check_roots(slots, function) && check_words() && check_dynamic() && check_explicit() &&
                           p_.tensor_guard.check(values_.data());
@@ -37,6 +37,7 @@ class CompiledGuardSet final : public GuardSet {
     return true;
   }
 
+  const TorchState& state() const noexcept override { return p_.state; }
   std::size_t fetched() const override { return p_.fetched.size(); }
 
   std::string explain_failure(PyObject* const* slots, PyFunctionObject* function) override {
