@@ -20,8 +20,8 @@ namespace braze::capture {
 
 /// User code that is not captured: where, why, what to change.
 struct Break {
-  std::string reason;   ///< "call of print", "bool() of a tensor"
-  std::string advice;   ///< "" or what to change
+  std::string reason;  ///< "call of print", "bool() of a tensor"
+  std::string advice;  ///< "" or what to change
   std::string file;
   int line = 0;
   std::string function;
@@ -31,15 +31,20 @@ struct Break {
 struct Options {
   bool trace_only_forward = false;  ///< grad mode off at the point anyway
   bool chaos = false;
+  bool wants_text = false;  ///< fill Capture::text
 };
 
 /// How the segment ends.
-struct Returned {                          ///< the outermost frame returns; the recipe yields one value
-  int pc = -1;                             ///< the RETURN instruction: a frame that is real already executes it itself
+struct Returned {  ///< the outermost frame returns; the recipe yields one value
+  int pc = -1;     ///< the RETURN instruction: a frame that is real already executes it itself
 };
-struct Stopped { Break reason; };          ///< the recipe yields the chain's slots; the instruction at pc of the last
-                                           ///< frame is not yet executed and will be performed for real
-struct LeaveToPython { Break reason; };    ///< as Stopped, but the frame cannot go on natively (unsupported opcode)
+struct Stopped {
+  Break reason;
+};  ///< the recipe yields the chain's slots; the instruction at pc of the last
+    ///< frame is not yet executed and will be performed for real
+struct LeaveToPython {
+  Break reason;
+};  ///< as Stopped, but the frame cannot go on natively (unsupported opcode)
 using End = std::variant<Returned, Stopped, LeaveToPython>;
 
 /// Rebuilds live values and applies logged writes; primitive operations on exact builtin types with preallocated
@@ -55,14 +60,18 @@ class Recipe {
 };
 
 struct Capture {
-  std::unique_ptr<guard::GuardSet> guards;  ///< fetched: first the tensors of segment.joint's primals, then the recipe's
+  std::unique_ptr<guard::GuardSet>
+      guards;  ///< fetched: first the tensors of segment.joint's primals, then the recipe's
   autograd::Segment segment;
   std::unique_ptr<Recipe> recipe;
   End end;
-  std::size_t operators = 0;                ///< aten calls that eager would make in this segment
-  std::vector<Break> notes;                 ///< branches taken because of is_compiling, things met and not supported
-  std::string text;                         ///< capture text form (golden tests), filled if asked for
+  std::size_t operators = 0;  ///< aten calls that eager would make in this segment
+  std::vector<Break> notes;   ///< branches taken because of is_compiling, things met and not supported
+  std::string text;           ///< capture text form (golden tests), filled if asked for
 };
+
+/// How it ended, guards, joint graph, recipe: for golden tests and explain.
+std::string to_text(const Capture& capture);
 
 /// A capture that could not even start or gave up: run this call in Python.
 struct Refused {
