@@ -8,8 +8,6 @@
 
 namespace braze::schedule {
 
-constexpr std::uint32_t kNone = UINT32_MAX;
-
 struct Uses {
   std::vector<std::uint32_t> producer;               ///< op by tensor, kNone for inputs; views: of the base
   std::vector<std::vector<std::uint32_t>> consumers; ///< ops by tensor, each once, in order; views: of the base

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "braze/schedule/schedule.h"
+#include "braze/sym/simplify.h"
 
 namespace braze::schedule {
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "braze/schedule/access.h"
+#include "braze/support/check.h"
 
 namespace braze::schedule {
 namespace {
@@ -130,6 +131,7 @@ Schedule finish(LoopProgram program, std::vector<Group> groups, const std::vecto
     if (kept) s.groups.push_back(std::move(groups[g]));
   }
   s.stored = std::move(at.stored);
+  s.producer = uses.producer;
   s.program = std::move(program);
   return s;
 }

@@ -70,17 +70,17 @@ void set_outer(Group& g, const Mask& outer) {
 Role decide(const LoopProgram& p, const loop::LoopOp& op, const std::vector<SymExpr>& variables, Group& g,
             const Mask& kept, const Mask& reduced) {
   const std::size_t inner = contiguous_axis(p, op, variables, g);
-  if (none(kept)) {
+  const bool arg = op.fold == loop::Fold::argmax || op.fold == loop::Fold::argmin;
+  if (none(kept) && !arg) {
     Mask outer(g.axes.size(), true);
     if (!g.axes.empty()) outer[inner] = false;
     set_outer(g, outer);
     return Role::total;
   }
-  if (reduced[inner]) {
+  if (none(kept) || reduced[inner]) {
     set_outer(g, kept);
     return Role::row;
   }
-  const bool arg = op.fold == loop::Fold::argmax || op.fold == loop::Fold::argmin;
   const bool reduced_outside = std::ranges::find(reduced, true) < std::ranges::find(kept, true) &&
                                std::ranges::is_sorted(reduced, std::greater{});
   if (!arg && reduced_outside && extent_of(reduced, g, p) >= 64 && extent_of(kept, g, p) <= 65536) {

@@ -26,6 +26,8 @@ using loop::LoopProgram;
 using loop::TensorId;
 using sym::SymExpr;
 
+constexpr std::uint32_t kNone = UINT32_MAX;
+
 /// How a member meets the axes of its group.
 enum class Role : std::uint8_t {
   full,    ///< a map over all axes
@@ -62,6 +64,7 @@ struct Schedule {
   LoopProgram program;
   std::vector<Group> groups;        ///< in order of execution
   std::vector<bool> stored;         ///< by tensor: it has memory (or is a view of memory)
+  std::vector<std::uint32_t> producer;  ///< op by tensor; kNone: an input
 };
 
 Schedule fuse(LoopProgram program, const support::Target& target, support::Observer& observer);
