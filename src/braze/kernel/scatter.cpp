@@ -72,7 +72,7 @@ class ScatterTiler {
       at.push_back(SymExpr::symbol(axis));
       loops.push_back(d == 0 ? loop(axis, SymExpr::symbol("begin"), SymExpr::symbol("end")) : loop(axis, 0, type_->sizes[d]));
     }
-    if (type_->dim() > 1 && type_->strides.back().is_value(1)) loops.back().vector = true;
+    if (type_->dim() > 0 && type_->strides.back().is_value(1)) loops.back().vector = true;
     at.resize(type_->dim());
     std::vector<Statement> body;
     const ValueId from = op_.init.is_none()
@@ -130,6 +130,8 @@ class ScatterTiler {
     for (std::size_t d = 0; d < targets_.size(); ++d) {
       if (depends(targets_[d], last.name) != (d + 1 == targets_.size())) return false;
     }
+    for (const ValueId c : v_.checks)
+      if (depends(SymExpr::symbol(support::format("@{}", c.index)), last.name)) return false;
     const auto linear = schedule::linear_in(targets_.back(), names);
     return linear && linear->coefficients[0].is_value(1) && !mentions_value(linear->rest);
   }
@@ -155,7 +157,7 @@ class ScatterTiler {
     for (const schedule::Axis& a : group_.axes) loops.push_back(loop(a.name, 0, a.extent));
     const bool lanes = !group_.axes.empty() && has_lanes(group_.axes.back());
     std::vector<SymExpr> tests = targets_;
-    if (lanes) targets_.pop_back();  // always inside: its range is checked by the index below
+    if (lanes) targets_.pop_back();  // it follows the axis, which fits
     const ValueId owned = targets_.empty() ? ValueId() : is_owned();
     targets_ = tests;
     for (const ValueId c : v_.checks) {

@@ -12,7 +12,7 @@ using loop::TensorId;
 struct Argument {
   enum class Kind : std::uint8_t { tensor, workspace, flag };
   Kind kind = Kind::tensor;
-  TensorId tensor;
+  TensorId tensor = TensorId();
   std::size_t workspace = 0;
 };
 
