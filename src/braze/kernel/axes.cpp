@@ -54,7 +54,8 @@ struct Layouter {
     for (int weight = best; weight > 0; --weight)
       for (const Walk& w : walks)
         for (std::size_t k = 0; w.linear && w.weight == weight && k < axes.size(); ++k)
-          if (const auto c = w.linear->coefficients[k].maybe_constant(); stride[k] < 0 && c && *c != 0) stride[k] = std::abs(*c);
+          if (const auto c = w.linear->coefficients[k].maybe_constant(); stride[k] < 0 && c && *c != 0)
+            stride[k] = std::abs(*c);
     for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
     const bool all_known = std::ranges::none_of(stride, [](std::int64_t s) { return s < 0; });
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {

@@ -12,8 +12,8 @@ struct Access {
 };
 
 struct Layout {
-  std::vector<schedule::Axis> axes;       ///< merged: outer ones first
-  int vector = -1;                        ///< of axes; -1: none
+  std::vector<schedule::Axis> axes;                      ///< merged: outer ones first
+  int vector = -1;                                       ///< of axes; -1: none
   std::vector<std::pair<std::string, SymExpr>> renames;  ///< of the group's axes, to be applied to all indices
 };
 

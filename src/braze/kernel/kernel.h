@@ -39,6 +39,7 @@ struct Buffer {
   DType type = DType::kFloat32;
   bool written = false;
   std::int64_t local = 0;  ///< 0: an argument. Else memory of the call itself, so many elements
+  bool flag = false;       ///< the i32 that a failed check sets: the last pointer of all
   bool operator==(const Buffer&) const = default;
 };
 
@@ -47,18 +48,18 @@ struct Value {
   Form form = Form::scalar;
   ScalarOp op = ScalarOp::constant;  ///< of a scalar
   DType type = DType::kFloat32;
-  std::vector<ValueId> operands;     ///< of a load: none, or the mask under which memory is touched (else 0)
+  std::vector<ValueId> operands;  ///< of a load: none, or the mask under which memory is touched (else 0)
   double number = 0;
   std::int64_t integer = 0;
-  BufferId buffer;                   ///< of a load
-  SymExpr index;                     ///< of a load; of ScalarOp::index: the value
-  AccumulatorId accumulator;         ///< of a result
+  BufferId buffer;            ///< of a load
+  SymExpr index;              ///< of a load; of ScalarOp::index: the value
+  AccumulatorId accumulator;  ///< of a result
   bool operator==(const Value&) const = default;
 };
 
 struct Accumulator {
   Fold fold = Fold::sum;
-  DType type = DType::kFloat32;      ///< of the values folded; argmax and argmin give an i64
+  DType type = DType::kFloat32;  ///< of the values folded; argmax and argmin give an i64
   bool operator==(const Accumulator&) const = default;
 };
 
@@ -69,9 +70,9 @@ struct Statement {
     accumulate,  ///< a fresh accumulator
     update,
     store,
-    check,       ///< a b8 value; where it is false, the flag buffer is set
-    define,      ///< an axis with one position: `begin`
-    when,        ///< body runs if the b8 value, a single one, holds
+    check,   ///< a b8 value; where it is false, the flag buffer is set
+    define,  ///< an axis with one position: `begin`
+    when,    ///< body runs if the b8 value, a single one, holds
     loop,
   };
   Kind kind = Kind::let;
@@ -83,9 +84,9 @@ struct Statement {
   ScalarOp combine = ScalarOp::add;
   // loop
   bool grid = false, vector = false;
-  bool unrolled = false;      ///< a vector loop whose accumulators are kept in four parts
+  bool unrolled = false;  ///< a vector loop whose accumulators are kept in four parts
   std::string axis;
-  SymExpr begin, end;         ///< not of the grid
+  SymExpr begin, end;  ///< not of the grid
   std::vector<Statement> body;
   bool operator==(const Statement&) const = default;
 };
@@ -93,11 +94,11 @@ struct Statement {
 struct Kernel {
   std::string name;
   std::vector<Buffer> buffers;
-  std::vector<std::string> integers;        ///< arguments, in order
+  std::vector<std::string> integers;  ///< arguments, in order
   std::vector<Value> values;
   std::vector<Accumulator> accumulators;
   std::vector<Statement> body;
-  std::vector<Statement> fold;              ///< a second launch: folds what slots left (integer argument `fold` = 1)
+  std::vector<Statement> fold;  ///< a second launch: folds what slots left (integer argument `fold` = 1)
   bool operator==(const Kernel&) const = default;
 };
 

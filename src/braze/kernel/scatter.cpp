@@ -27,9 +27,12 @@ class ScatterTiler {
     k.body.push_back(walk(value));
     k.values = std::move(v_.values);
     k.buffers = std::move(v_.buffers);
-    out_.arguments = std::move(v_.arguments);
+    for (std::size_t b = 0; b < k.buffers.size(); ++b)
+      if (!k.buffers[b].flag) out_.arguments.push_back(v_.arguments[b]);
+    out_.checks = !flag_.is_none();
     for_each_statement(k.body, [&](const Statement& s) {
-      if (s.kind == Statement::Kind::store || s.kind == Statement::Kind::check) k.buffers[s.buffer.index].written = true;
+      if (s.kind == Statement::Kind::store || s.kind == Statement::Kind::check)
+        k.buffers[s.buffer.index].written = true;
     });
     bind_integers(k, s_.program, out_, 1);
     out_.extent = type_->dim() == 0 ? SymExpr(1) : type_->sizes[0];
@@ -70,14 +73,15 @@ class ScatterTiler {
     for (std::size_t d = 0; d < std::max<std::size_t>(1, type_->dim()); ++d) {
       const std::string axis = support::format("d{}", d);
       at.push_back(SymExpr::symbol(axis));
-      loops.push_back(d == 0 ? loop(axis, SymExpr::symbol("begin"), SymExpr::symbol("end")) : loop(axis, 0, type_->sizes[d]));
+      loops.push_back(d == 0 ? loop(axis, SymExpr::symbol("begin"), SymExpr::symbol("end"))
+                             : loop(axis, 0, type_->sizes[d]));
     }
     if (type_->dim() > 0 && type_->strides.back().is_value(1)) loops.back().vector = true;
     at.resize(type_->dim());
     std::vector<Statement> body;
-    const ValueId from = op_.init.is_none()
-                             ? v_.constant(op::compute_type(type_->dtype), 0, 0)
-                             : v_.load(v_.buffer_of(op_.init), schedule::address(s_.program.tensors[op_.init.index].type, at));
+    const ValueId from = op_.init.is_none() ? v_.constant(op::compute_type(type_->dtype), 0, 0)
+                                            : v_.load(v_.buffer_of(op_.init),
+                                                      schedule::address(s_.program.tensors[op_.init.index].type, at));
     body.push_back(with(Statement::Kind::let, from));
     body.push_back(store(from, schedule::address(*type_, at)));
     return nest(std::move(loops), std::move(body));
@@ -147,8 +151,8 @@ class ScatterTiler {
       if (n[0] != '@') return n == axis;
       const Value& v = v_.values[std::stoul(n.substr(1))];
       return depends(v.index, axis) || std::ranges::any_of(v.operands, [&](ValueId o) {
-        return depends(SymExpr::symbol(support::format("@{}", o.index)), axis);
-      });
+               return depends(SymExpr::symbol(support::format("@{}", o.index)), axis);
+             });
     });
   }
 
@@ -195,14 +199,15 @@ class ScatterTiler {
   }
 
   BufferId flag() {
-    if (flag_.is_none()) flag_ = v_.new_buffer({DType::kInt64, true}, {Argument::Kind::flag});
+    if (flag_.is_none()) flag_ = v_.new_buffer({DType::kInt32, true, 0, true}, {});
     return flag_;
   }
 
   SymExpr grain() const {
     const double work = 0.3 * static_cast<double>(schedule::estimate(type_->numel(), s_.program)) +
                         1.5 * static_cast<double>(schedule::estimate(sym::product(op_.space), s_.program));
-    const std::int64_t rows = std::max<std::int64_t>(1, type_->dim() == 0 ? 1 : schedule::estimate(type_->sizes[0], s_.program));
+    const std::int64_t rows =
+        std::max<std::int64_t>(1, type_->dim() == 0 ? 1 : schedule::estimate(type_->sizes[0], s_.program));
     return work < 2 * kSerialNanoseconds ? rows : (rows + 15) / 16;
   }
 

@@ -10,7 +10,9 @@ struct Printer {
   const Kernel& k;
   std::string out;
 
-  void line(int depth, const std::string& text) { out += std::string(static_cast<std::size_t>(depth) * 2, ' ') + text + "\n"; }
+  void line(int depth, const std::string& text) {
+    out += std::string(static_cast<std::size_t>(depth) * 2, ' ') + text + "\n";
+  }
 
   std::string value_text(const Value& v) const {
     std::string operands;
@@ -31,13 +33,16 @@ struct Printer {
         const Value& v = k.values[s.value.index];
         return line(depth, format("%{}: {} = {}", s.value.index, op::to_text(v.type), value_text(v)));
       }
-      case Kind::reload: return line(depth, format("%{} = reload b{}[{}]", s.value.index, s.buffer.index, to_text(s.index)));
+      case Kind::reload:
+        return line(depth, format("%{} = reload b{}[{}]", s.value.index, s.buffer.index, to_text(s.index)));
       case Kind::accumulate: {
         const Accumulator& a = k.accumulators[s.accumulator.index];
-        return line(depth, format("accumulate a{} = {} {}", s.accumulator.index, loop::to_text(a.fold), op::to_text(a.type)));
+        return line(depth,
+                    format("accumulate a{} = {} {}", s.accumulator.index, loop::to_text(a.fold), op::to_text(a.type)));
       }
-      case Kind::update: return line(depth, format("update a{}, %{}{}", s.accumulator.index, s.value.index,
-                                                   s.index.is_value(0) ? "" : " at " + to_text(s.index)));
+      case Kind::update:
+        return line(depth, format("update a{}, %{}{}", s.accumulator.index, s.value.index,
+                                  s.index.is_value(0) ? "" : " at " + to_text(s.index)));
       case Kind::store:
         return line(depth, format("store b{}[{}], %{}{}", s.buffer.index, to_text(s.index), s.value.index,
                                   s.accumulates ? format(" by {}", loop::to_text(s.combine)) : std::string()));
@@ -46,7 +51,8 @@ struct Printer {
       case Kind::when: line(depth, format("when %{} {{", s.value.index)); break;
       case Kind::loop:
         line(depth, format("{}{} {}{}{} {{", s.grid ? "grid " : "", s.vector ? "vector" : "serial", s.axis,
-                           s.grid ? "" : format(" in {}..{}", to_text(s.begin), to_text(s.end)), s.unrolled ? " unrolled" : ""));
+                           s.grid ? "" : format(" in {}..{}", to_text(s.begin), to_text(s.end)),
+                           s.unrolled ? " unrolled" : ""));
         break;
     }
     for (const Statement& inner : s.body) print(inner, depth + 1);

@@ -1,5 +1,6 @@
 // A group becomes: an optional loop over slots, a loop over rows, and per pass over a row one nest that updates
-// accumulators and stores. A value is computed in the row if it depends on no inner axis, else in every pass that uses it.
+// accumulators and stores. A value is computed in the row if it depends on no inner axis, else in every pass that uses
+// it.
 #include "braze/kernel/tile.h"
 
 #include <algorithm>
@@ -22,8 +23,8 @@ using schedule::Role;
 
 constexpr std::int64_t kLongestLocal = 4096;  // elements of a row kept between passes
 constexpr std::size_t kMostLocals = 3;
-constexpr int kHeavy = 8;                     // weight of a value worth keeping
-constexpr std::size_t kUnrolled = 30;         // values in a pass whose accumulators are split in four
+constexpr int kHeavy = 8;              // weight of a value worth keeping
+constexpr std::size_t kUnrolled = 30;  // values in a pass whose accumulators are split in four
 
 struct Store {
   BufferId buffer;
@@ -37,12 +38,12 @@ struct Update {
   BufferId partial;           // column
   ScalarOp combine = ScalarOp::add;
   ValueId value;
-  SymExpr index;              // linear, of arg reductions
+  SymExpr index;  // linear, of arg reductions
   Role role;
   int pass = 0;
 };
 
-struct Facts {  // of a value
+struct Facts {         // of a value
   bool inner = false;  // depends on an inner axis
   int pass = 0;        // the first pass that can compute it
   int weight = 0;
@@ -101,7 +102,8 @@ class Tiler {
       const bool arg = op.fold == Fold::argmax || op.fold == Fold::argmin;
       const ValueId result = v_.result(a, arg ? DType::kInt64 : type);
       v_.reductions[{m.op, n}] = result;
-      updates_.push_back({a, BufferId(), combine_of(op.fold), yields[n], arg ? reduced_position(m) : SymExpr(), m.role});
+      updates_.push_back(
+          {a, BufferId(), combine_of(op.fold), yields[n], arg ? reduced_position(m) : SymExpr(), m.role});
       if (m.role == Role::row && !op.results[n].is_none() && s_.stored[op.results[n].index])
         stores_.push_back({v_.buffer_of(op.results[n]), result_address(m, n), result, false});
     }
@@ -133,8 +135,8 @@ class Tiler {
 
   SymExpr result_address(const Member& m, std::size_t n) {
     const loop::LoopOp& op = s_.program.ops[m.op];
-    return v_.simplified(schedule::address(s_.program.tensors[op.results[n].index].type,
-                                           std::span(m.variables).first(op.space.size())));
+    return v_.simplified(
+        schedule::address(s_.program.tensors[op.results[n].index].type, std::span(m.variables).first(op.space.size())));
   }
 
   SymExpr reduced_position(const Member& m) {
@@ -168,13 +170,12 @@ class Tiler {
       for (Store& s : *list) s.index = renamed(s.index);
     for (Update& u : updates_) u.index = renamed(u.index);
     if (!group_.has_roles)
-      for (std::size_t k = 0; k < layout_.axes.size(); ++k) layout_.axes[k].outer = static_cast<int>(k) != layout_.vector;
+      for (std::size_t k = 0; k < layout_.axes.size(); ++k)
+        layout_.axes[k].outer = static_cast<int>(k) != layout_.vector;
     for (std::size_t k = 0; k < layout_.axes.size(); ++k) {
       const schedule::Axis& a = layout_.axes[k];
-      if (static_cast<int>(k) == layout_.vector)
-        vector_ = &a;
-      else
-        (a.outer ? outer_ : inner_).push_back(&a);
+      if (static_cast<int>(k) == layout_.vector) vector_ = &a;
+      else (a.outer ? outer_ : inner_).push_back(&a);
     }
     by_lane_ = group_.by_lane && vector_;
   }
@@ -351,10 +352,8 @@ class Tiler {
     }
     std::vector<Statement> body;
     for (std::size_t k = 0, p = 0; k < row.body.size(); ++k) {
-      if (p < place.size() && place[p] == k)
-        append_pass(p++, body);
-      else
-        body.push_back(std::move(row.body[k]));
+      if (p < place.size() && place[p] == k) append_pass(p++, body);
+      else body.push_back(std::move(row.body[k]));
     }
     return body;
   }
@@ -392,7 +391,7 @@ class Tiler {
   }
 
   BufferId flag() {
-    if (flag_.is_none()) flag_ = v_.new_buffer({DType::kInt64, true}, {Argument::Kind::flag});
+    if (flag_.is_none()) flag_ = v_.new_buffer({DType::kInt32, true, 0, true}, {});
     return flag_;
   }
 
@@ -415,8 +414,8 @@ class Tiler {
     for (const Update& u : updates_)
       if (u.role == Role::row && u.pass == static_cast<int>(p)) body.push_back(accumulate(u.accumulator));
     std::vector<Statement> nest = std::move(passes_[p]);
-    const bool updates = std::ranges::any_of(
-        nest, [](const Statement& s) { return s.kind == Statement::Kind::update; });
+    const bool updates =
+        std::ranges::any_of(nest, [](const Statement& s) { return s.kind == Statement::Kind::update; });
     if (vector_ && !by_lane_) {
       Statement l = loop(vector_->name, vector_begin_, vector_end_ ? *vector_end_ : vector_->extent, true);
       l.unrolled = updates && nest.size() <= kUnrolled;
@@ -488,13 +487,16 @@ class Tiler {
     g.grid = true;
     g.unrolled = false;
     out_.extent = vector_->extent;
-    set_grain(by_lane_ ? cost_ : cost_ / static_cast<double>(std::max<std::int64_t>(1, schedule::estimate(vector_->extent, s_.program))));
+    set_grain(by_lane_ ? cost_
+                       : cost_ / static_cast<double>(
+                                     std::max<std::int64_t>(1, schedule::estimate(vector_->extent, s_.program))));
     if (const auto grain = out_.grain.maybe_constant()) out_.grain = (*grain + 63) / 64 * 64;
     return g;
   }
 
   void set_grain(double nanoseconds_per_step) {
-    out_.grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(kSerialNanoseconds / std::max(nanoseconds_per_step, 0.01)));
+    out_.grain =
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(kSerialNanoseconds / std::max(nanoseconds_per_step, 0.01)));
   }
 
   // ---- slots: each sweeps its share of the rows and leaves partial results
@@ -561,8 +563,7 @@ class Tiler {
     double number = a.fold == Fold::prod ? 1 : a.fold == Fold::max ? -HUGE_VAL : a.fold == Fold::min ? HUGE_VAL : 0;
     std::int64_t integer = a.fold == Fold::prod || a.fold == Fold::all ? 1 : 0;
     const int bits = op::bytes(a.type) * 8;
-    if (!floating && a.fold == Fold::max)
-      integer = op::info(a.type).cls == 'i' ? INT64_MIN >> (64 - bits) : 0;
+    if (!floating && a.fold == Fold::max) integer = op::info(a.type).cls == 'i' ? INT64_MIN >> (64 - bits) : 0;
     if (!floating && a.fold == Fold::min)
       integer = op::info(a.type).cls == 'i' ? INT64_MAX >> (64 - bits) : (std::int64_t{1} << bits) - 1;
     return v_.constant(a.type, floating ? number : 0, floating ? 0 : integer);
@@ -608,7 +609,8 @@ class Tiler {
   void fold_slots(const Update& u, const SymExpr& count, const SymExpr& offset, std::vector<Statement>& body) {
     body.push_back(accumulate(u.accumulator));
     Statement l = loop("t", 0, count);
-    const ValueId v = partial(u, SymExpr::symbol("t") * (u.role == Role::column ? inner_extent() : SymExpr(1)) + offset);
+    const ValueId v =
+        partial(u, SymExpr::symbol("t") * (u.role == Role::column ? inner_extent() : SymExpr(1)) + offset);
     l.body.push_back(let(v));
     Statement up = accumulate(u.accumulator);
     up.kind = Statement::Kind::update;
@@ -693,7 +695,8 @@ class Tiler {
     k_.values = std::move(v_.values);
     k_.buffers = std::move(v_.buffers);
     for (std::size_t b = 0; b < k_.buffers.size(); ++b)
-      if (k_.buffers[b].local == 0) out_.arguments.push_back(v_.arguments[b]);
+      if (k_.buffers[b].local == 0 && !k_.buffers[b].flag) out_.arguments.push_back(v_.arguments[b]);
+    out_.checks = !flag_.is_none();
     mark_written();
     name_integers();
     for (const Member& m : group_.members) {
@@ -706,7 +709,8 @@ class Tiler {
   void mark_written() {
     for (auto* body : {&k_.body, &k_.fold})
       for_each_statement(*body, [&](const Statement& s) {
-        if (s.kind == Statement::Kind::store || s.kind == Statement::Kind::check) k_.buffers[s.buffer.index].written = true;
+        if (s.kind == Statement::Kind::store || s.kind == Statement::Kind::check)
+          k_.buffers[s.buffer.index].written = true;
       });
   }
 

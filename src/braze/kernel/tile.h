@@ -10,7 +10,7 @@ using loop::TensorId;
 
 /// What the host passes for a kernel's buffer.
 struct Argument {
-  enum class Kind : std::uint8_t { tensor, workspace, flag };
+  enum class Kind : std::uint8_t { tensor, workspace };
   Kind kind = Kind::tensor;
   TensorId tensor = TensorId();
   std::size_t workspace = 0;
@@ -25,12 +25,13 @@ struct Workspace {
 /// A kernel and how the host calls it.
 struct Tiled {
   Kernel kernel;
-  std::vector<Argument> arguments;   ///< one per buffer that is not local
-  std::vector<SymExpr> integers;     ///< one per integer argument
-  SymExpr extent = 1;                ///< of the grid
+  std::vector<Argument> arguments;  ///< one per buffer that is neither local nor the flag
+  std::vector<SymExpr> integers;    ///< one per integer argument
+  SymExpr extent = 1;               ///< of the grid
   SymExpr grain = 1;
   bool slots = false;
-  SymExpr fold_extent;               ///< 0: no second launch
+  bool checks = false;
+  SymExpr fold_extent;  ///< 0: no second launch
   SymExpr fold_grain = 1;
   std::vector<Workspace> workspaces;
   std::string origins;

@@ -152,10 +152,8 @@ ValueId Values::node_value(const loop::Scalar& s, const Place& at) {
     std::vector<SymExpr> indices;
     for (const SymExpr& i : s.indices) indices.push_back(over_axes(i, at));
     ValueId mask = s.operands.empty() ? ValueId() : at.nodes[s.operands[0].index];
-    if (mask.is_none())
-      mask = at.mask;
-    else if (!at.mask.is_none())
-      mask = scalar(ScalarOp::bit_and, DType::kBool, {at.mask, mask});
+    if (mask.is_none()) mask = at.mask;
+    else if (!at.mask.is_none()) mask = scalar(ScalarOp::bit_and, DType::kBool, {at.mask, mask});
     return tensor_value(s.tensor, indices, mask);
   }
   Value v;

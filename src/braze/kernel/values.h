@@ -41,7 +41,7 @@ class Values {
   std::vector<Argument> arguments;
 
  private:
-  struct Place {               // a body at a point
+  struct Place {  // a body at a point
     std::uint32_t op;
     std::vector<SymExpr> variables;
     ValueId mask;

@@ -5,11 +5,11 @@
 //     launch @k0(%x, %w, %1; ) over s0 grain 16
 //     return %1 }
 //
-// Kernel ABI: extern "C" void k(void* const* p, const int64_t* s, int64_t begin, int64_t end). `p` are the data pointers
-// of `buffers` (offset applied), `s` the integer arguments then the doubles as bit patterns; the host splits [0, extent)
-// into chunks of at least `grain` with at::parallel_for. Kernels that need private partial results per chunk run with
-// Launch::slots > 0: [0, slots) is the extent and `grain` is 1, and a later launch folds the slots.
-// A plan writes nothing that is visible outside before its commit: steps from `commit` on cannot fail and write inputs.
+// Kernel ABI: extern "C" void k(void* const* p, const int64_t* s, int64_t begin, int64_t end). `p` are the data
+// pointers of `buffers` (offset applied), `s` the integer arguments then the doubles as bit patterns; the host splits
+// [0, extent) into chunks of at least `grain` with at::parallel_for. Kernels that need private partial results per
+// chunk run with Launch::slots > 0: [0, slots) is the extent and `grain` is 1, and a later launch folds the slots. A
+// plan writes nothing that is visible outside before its commit: steps from `commit` on cannot fail and write inputs.
 #pragma once
 
 #include <cstddef>
@@ -32,19 +32,20 @@ using KernelId = support::Id<struct KernelTag>;
 struct Buffer {
   std::string name;
   TensorType type;
-  BufferId base;      ///< none: own storage. Else a view of base's storage (base itself is not a view)
-  SymExpr offset;     ///< elements from base's first element
+  BufferId base;   ///< none: own storage. Else a view of base's storage (base itself is not a view)
+  SymExpr offset;  ///< elements from base's first element
 };
 
 struct Kernel {
-  std::string name;         ///< symbol in its unit
-  std::string source_key;   ///< kernels with equal keys are one kernel (content hash of `source`)
-  std::string source;       ///< C++ text without the prelude
-  std::string summary;      ///< kernel IR text, for explain
-  std::string origins;      ///< the aten operators it computes, comma separated
+  std::string name;        ///< symbol in its unit
+  std::string source_key;  ///< kernels with equal keys are one kernel (content hash of `source`)
+  std::string source;      ///< C++ text without the prelude
+  std::string summary;     ///< kernel IR text, for explain
+  std::string origins;     ///< the aten operators it computes, comma separated
 };
 
-struct Alloc {  ///< dense memory for the buffer; `arena_offset` in bytes if it lies in the plan's arena, else -1: a tensor
+struct Alloc {  ///< dense memory for the buffer; `arena_offset` in bytes if it lies in the plan's arena, else -1: a
+                ///< tensor
   BufferId buffer;
   std::int64_t arena_offset = -1;
 };
@@ -80,9 +81,9 @@ struct Plan {
   std::vector<Buffer> buffers;
   std::vector<Kernel> kernels;
   std::vector<BufferId> inputs;
-  std::vector<BufferId> outputs;   ///< may repeat, may be inputs, may be none
+  std::vector<BufferId> outputs;  ///< may repeat, may be inputs, may be none
   std::vector<Step> steps;
-  std::size_t arena_bytes = 0;     ///< static plans only; symbolic plans allocate tensors
+  std::size_t arena_bytes = 0;  ///< static plans only; symbolic plans allocate tensors
   std::vector<std::shared_ptr<void>> opaques;
 };
 

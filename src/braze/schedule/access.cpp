@@ -54,10 +54,8 @@ bool add_monomial(Linear& out, const sym::Term& term, std::span<const std::strin
       factor = factor * atom;
     }
   }
-  if (variable)
-    out.coefficients[*variable] = out.coefficients[*variable] + factor;
-  else
-    out.rest = out.rest + factor;
+  if (variable) out.coefficients[*variable] = out.coefficients[*variable] + factor;
+  else out.rest = out.rest + factor;
   return true;
 }
 
@@ -100,15 +98,44 @@ int weight(loop::ScalarOp op) {
     case ScalarOp::load:
     case ScalarOp::cast: return 0;
     case ScalarOp::philox: return 40;
-    case ScalarOp::exp: case ScalarOp::exp2: case ScalarOp::log: case ScalarOp::tanh: case ScalarOp::sigmoid:
-    case ScalarOp::erf: case ScalarOp::gelu: return 8;
-    case ScalarOp::div: case ScalarOp::sqrt: case ScalarOp::rsqrt: case ScalarOp::reciprocal: return 2;
-    case ScalarOp::trunc_div: case ScalarOp::floor_div: case ScalarOp::mod: case ScalarOp::fmod: case ScalarOp::pow:
-    case ScalarOp::ipow: case ScalarOp::atan2: case ScalarOp::hypot: case ScalarOp::expm1: case ScalarOp::log2:
-    case ScalarOp::log10: case ScalarOp::log1p: case ScalarOp::sin: case ScalarOp::cos: case ScalarOp::tan:
-    case ScalarOp::asin: case ScalarOp::acos: case ScalarOp::atan: case ScalarOp::sinh: case ScalarOp::cosh:
-    case ScalarOp::asinh: case ScalarOp::acosh: case ScalarOp::atanh: case ScalarOp::erfc: case ScalarOp::erfinv:
-    case ScalarOp::lgamma: case ScalarOp::digamma: return 30;
+    case ScalarOp::exp:
+    case ScalarOp::exp2:
+    case ScalarOp::log:
+    case ScalarOp::tanh:
+    case ScalarOp::sigmoid:
+    case ScalarOp::erf:
+    case ScalarOp::gelu: return 8;
+    case ScalarOp::div:
+    case ScalarOp::sqrt:
+    case ScalarOp::rsqrt:
+    case ScalarOp::reciprocal: return 2;
+    case ScalarOp::trunc_div:
+    case ScalarOp::floor_div:
+    case ScalarOp::mod:
+    case ScalarOp::fmod:
+    case ScalarOp::pow:
+    case ScalarOp::ipow:
+    case ScalarOp::atan2:
+    case ScalarOp::hypot:
+    case ScalarOp::expm1:
+    case ScalarOp::log2:
+    case ScalarOp::log10:
+    case ScalarOp::log1p:
+    case ScalarOp::sin:
+    case ScalarOp::cos:
+    case ScalarOp::tan:
+    case ScalarOp::asin:
+    case ScalarOp::acos:
+    case ScalarOp::atan:
+    case ScalarOp::sinh:
+    case ScalarOp::cosh:
+    case ScalarOp::asinh:
+    case ScalarOp::acosh:
+    case ScalarOp::atanh:
+    case ScalarOp::erfc:
+    case ScalarOp::erfinv:
+    case ScalarOp::lgamma:
+    case ScalarOp::digamma: return 30;
     default: return 1;
   }
 }

@@ -44,7 +44,8 @@ Uses find_uses(const LoopProgram& program) {
   for (TensorId t : program.outputs)
     if (!t.is_none()) u.needs_memory[base_of(program, t).index] = u.needs_memory[t.index] = true;
   for (std::size_t t = 0; t < n; ++t)
-    if (!program.tensors[t].base.is_none()) u.needs_memory[t] = u.needs_memory[base_of(program, TensorId(t)).index] = true;
+    if (!program.tensors[t].base.is_none())
+      u.needs_memory[t] = u.needs_memory[base_of(program, TensorId(t)).index] = true;
   for (std::size_t t = 0; t < n; ++t)
     if (!program.tensors[t].base.is_none()) u.producer[t] = u.producer[base_of(program, TensorId(t)).index];
   return u;

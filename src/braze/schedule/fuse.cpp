@@ -9,16 +9,16 @@
 namespace braze::schedule {
 namespace {
 
-constexpr std::size_t kMaxNodes = 400;    // of all bodies of a group
-constexpr std::size_t kMaxBuffers = 28;   // that a kernel reads and writes
-constexpr std::size_t kMaxReaders = 4;    // groups tried for a shared operand
-constexpr int kMaxRecompute = 40;         // weight of a body computed again at another point
+constexpr std::size_t kMaxNodes = 400;   // of all bodies of a group
+constexpr std::size_t kMaxBuffers = 28;  // that a kernel reads and writes
+constexpr std::size_t kMaxReaders = 4;   // groups tried for a shared operand
+constexpr int kMaxRecompute = 40;        // weight of a body computed again at another point
 
 struct Candidate {
   std::size_t group;
-  std::int64_t bytes;      // saved
+  std::int64_t bytes;  // saved
   Meeting meeting;
-  bool depends;            // on a tensor of the group, rather than sharing an operand
+  bool depends;  // on a tensor of the group, rather than sharing an operand
 };
 
 struct Reader {
@@ -85,8 +85,8 @@ class Fuser {
   std::vector<Candidate> candidates(std::uint32_t k) {
     std::vector<Candidate> found;
     const auto add = [&](Candidate c) {
-      const auto it = std::ranges::find_if(
-          found, [&](const Candidate& o) { return o.group == c.group && o.depends == c.depends; });
+      const auto it =
+          std::ranges::find_if(found, [&](const Candidate& o) { return o.group == c.group && o.depends == c.depends; });
       if (it == found.end()) {
         found.push_back(std::move(c));
       } else {
@@ -107,8 +107,8 @@ class Fuser {
       std::size_t tried = 0;
       for (auto r = readers_[t.index].rbegin(); r != readers_[t.index].rend() && tried < kMaxReaders; ++r, ++tried) {
         const Member& m = *member_of(r->op);
-        const SymExpr theirs =
-            at_axes(linear_position(p_.tensors[t.index].type, op(r->op).body.nodes[r->node].indices), m, groups_[r->group]);
+        const SymExpr theirs = at_axes(linear_position(p_.tensors[t.index].type, op(r->op).body.nodes[r->node].indices),
+                                       m, groups_[r->group]);
         add({r->group, bytes_of(t), {mine, theirs}, false});
       }
     }
@@ -120,13 +120,15 @@ class Fuser {
 
   bool refuse(std::uint32_t k, const Candidate& c, std::string_view reason) {
     if (c.depends)
-      observer_.refuse(support::format("{} is not fused with {}: {}", name(k), name(groups_[c.group].members[0].op), reason));
+      observer_.refuse(
+          support::format("{} is not fused with {}: {}", name(k), name(groups_[c.group].members[0].op), reason));
     return false;
   }
 
   bool join(std::uint32_t k, const Candidate& c) {
     if (makes_cycle(k, c.group)) return refuse(k, c, "a group between them depends on one and feeds the other");
-    if (nodes_[c.group] + op(k).body.nodes.size() > kMaxNodes) return refuse(k, c, "the kernel would have too many operations");
+    if (nodes_[c.group] + op(k).body.nodes.size() > kMaxNodes)
+      return refuse(k, c, "the kernel would have too many operations");
     if (buffers_with(k, c.group) > kMaxBuffers) return refuse(k, c, "the kernel would have too many operands");
     const bool folded = reads_folded(k, c.group);
     if (folded && op(k).kind == loop::Kind::reduce) return refuse(k, c, "a reduction of a folded reduction");

@@ -10,17 +10,17 @@
 namespace braze::schedule {
 namespace {
 
-constexpr int kCheapChain = 12;           // weight of maps computed again, along a chain
-constexpr std::size_t kMaxCopies = 3;     // groups that compute it again
-constexpr std::int64_t kSmall = 4096;     // elements; reading fewer costs little
+constexpr int kCheapChain = 12;        // weight of maps computed again, along a chain
+constexpr std::size_t kMaxCopies = 3;  // groups that compute it again
+constexpr std::int64_t kSmall = 4096;  // elements; reading fewer costs little
 
 struct Placer {
   const LoopProgram& p;
   const std::vector<std::uint32_t>& group_of;
   const Uses& uses;
-  std::vector<bool> stored;                         // by tensor
-  std::vector<std::set<std::uint32_t>> runs_in;     // by op: the groups that compute it
-  std::vector<int> chain;                           // by op: weight that its results carry into other groups
+  std::vector<bool> stored;                      // by tensor
+  std::vector<std::set<std::uint32_t>> runs_in;  // by op: the groups that compute it
+  std::vector<int> chain;                        // by op: weight that its results carry into other groups
 
   void decide(std::uint32_t k) {
     const loop::LoopOp& op = p.ops[k];
@@ -95,7 +95,8 @@ std::vector<std::set<std::uint32_t>> dependencies(const Placer& at, std::size_t 
 }
 
 /// Among the ready groups the one whose first member comes first in the program.
-std::vector<std::uint32_t> topological(const std::vector<Group>& groups, const std::vector<std::set<std::uint32_t>>& on) {
+std::vector<std::uint32_t> topological(const std::vector<Group>& groups,
+                                       const std::vector<std::set<std::uint32_t>>& on) {
   std::vector<std::size_t> waits(groups.size());
   std::vector<std::vector<std::uint32_t>> unlocks(groups.size());
   std::set<std::pair<std::uint32_t, std::uint32_t>> ready;  // (first op, group)
@@ -143,14 +144,17 @@ std::string to_text(const Schedule& s) {
   for (const Group& g : s.groups) {
     out += support::format("  {} [", kForms[static_cast<int>(g.form)]);
     for (std::size_t k = 0; k < g.axes.size(); ++k)
-      out += support::format("{}{} < {}{}", k ? ", " : "", g.axes[k].name, to_text(g.axes[k].extent), g.axes[k].outer ? " outer" : "");
+      out += support::format("{}{} < {}{}", k ? ", " : "", g.axes[k].name, to_text(g.axes[k].extent),
+                             g.axes[k].outer ? " outer" : "");
     out += g.by_lane ? "] by lane {\n" : "] {\n";
     for (const Member& m : g.members) {
       out += "   ";
       for (TensorId t : s.program.ops[m.op].results)
-        out += t.is_none() ? " none" : support::format(" %{}{}", s.program.tensors[t.index].name, s.stored[t.index] ? "!" : "");
+        out += t.is_none() ? " none"
+                           : support::format(" %{}{}", s.program.tensors[t.index].name, s.stored[t.index] ? "!" : "");
       out += support::format(" {} (", kRoles[static_cast<int>(m.role)]);
-      for (std::size_t k = 0; k < m.variables.size(); ++k) out += support::format("{}{}", k ? ", " : "", to_text(m.variables[k]));
+      for (std::size_t k = 0; k < m.variables.size(); ++k)
+        out += support::format("{}{}", k ? ", " : "", to_text(m.variables[k]));
       out += ")\n";
     }
     out += "  }\n";

@@ -7,8 +7,8 @@
 
 namespace braze::schedule {
 
-/// The role of the operator in the group after the match, or nothing with a reason. A reduction in a group without roles
-/// decides them (in `group`, to which the splits were applied).
+/// The role of the operator in the group after the match, or nothing with a reason. A reduction in a group without
+/// roles decides them (in `group`, to which the splits were applied).
 struct Fit {
   std::optional<Role> role;
   std::string reason;

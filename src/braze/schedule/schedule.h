@@ -39,9 +39,9 @@ enum class Role : std::uint8_t {
 };
 
 struct Member {
-  std::uint32_t op = 0;             ///< of LoopProgram::ops
+  std::uint32_t op = 0;  ///< of LoopProgram::ops
   Role role = Role::full;
-  std::vector<SymExpr> variables;   ///< of i0, i1, ..., r0, r1, ...; 0 for extents of 1
+  std::vector<SymExpr> variables;  ///< of i0, i1, ..., r0, r1, ...; 0 for extents of 1
 };
 
 struct Axis {
@@ -55,15 +55,15 @@ enum class Form : std::uint8_t { loops, scatter, external };
 struct Group {
   Form form = Form::loops;
   std::vector<Axis> axes;
-  std::vector<Member> members;      ///< in program order; one for scatter and external
-  bool has_roles = false;           ///< outer and inner are decided (there is a reduction)
-  bool by_lane = false;             ///< rows are walked side by side in vector lanes: the contiguous axis is an outer one
+  std::vector<Member> members;  ///< in program order; one for scatter and external
+  bool has_roles = false;       ///< outer and inner are decided (there is a reduction)
+  bool by_lane = false;         ///< rows are walked side by side in vector lanes: the contiguous axis is an outer one
 };
 
 struct Schedule {
   LoopProgram program;
-  std::vector<Group> groups;        ///< in order of execution
-  std::vector<bool> stored;         ///< by tensor: it has memory (or is a view of memory)
+  std::vector<Group> groups;            ///< in order of execution
+  std::vector<bool> stored;             ///< by tensor: it has memory (or is a view of memory)
   std::vector<std::uint32_t> producer;  ///< op by tensor; kNone: an input
 };
 

@@ -1,4 +1,5 @@
-// A fold over the statements. A value is a vector if it depends on a vector axis; a single value meets vectors by splat.
+// A fold over the statements. A value is a vector if it depends on a vector axis; a single value meets vectors by
+// splat.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -27,14 +28,16 @@ using sym::SymExpr;
 using Kind = Statement::Kind;
 
 constexpr std::string_view kPatterns[] = {
-    "", "", "",
+    "",
+    "",
+    "",
 #define SCALAR(id, arity, type, cpp) cpp,
 #include "braze/op/scalar_ops.def"
 #undef SCALAR
 };
 
-constexpr std::size_t kMaskedOnly = 300;   // statements in a loop body that is printed once
-constexpr std::int64_t kBlocked = 65536;   // elements of a sum that is folded in blocks
+constexpr std::size_t kMaskedOnly = 300;  // statements in a loop body that is printed once
+constexpr std::int64_t kBlocked = 65536;  // elements of a sum that is folded in blocks
 
 std::string_view memory_type(DType t) {
   switch (t) {
@@ -126,8 +129,9 @@ class Emitter {
     if (e.is_constant()) return false;
     std::vector<std::string> names;
     collect_symbols(e, names);
-    return std::ranges::any_of(
-        names, [&](const std::string& n) { return n[0] == '@' ? bool(vector_[std::stoul(n.substr(1))]) : axes_.contains(n); });
+    return std::ranges::any_of(names, [&](const std::string& n) {
+      return n[0] == '@' ? bool(vector_[std::stoul(n.substr(1))]) : axes_.contains(n);
+    });
   }
 
   void find_vectors() {
@@ -210,19 +214,22 @@ class Emitter {
         continue;
       }
       const char c = pattern[++k];
-      if (c == 't')
-        text += memory_type(t);
-      else
-        text += operands[static_cast<std::size_t>(c - '0')];
+      if (c == 't') text += memory_type(t);
+      else text += operands[static_cast<std::size_t>(c - '0')];
     }
     return text;
   }
 
   static std::string_view truth_pattern(ScalarOp op) {
     switch (op) {
-      case ScalarOp::add: case ScalarOp::maximum: case ScalarOp::bit_or: return "$0 | $1";
-      case ScalarOp::mul: case ScalarOp::minimum: case ScalarOp::bit_and: return "$0 & $1";
-      case ScalarOp::sub: case ScalarOp::bit_xor: return "$0 ^ $1";
+      case ScalarOp::add:
+      case ScalarOp::maximum:
+      case ScalarOp::bit_or: return "$0 | $1";
+      case ScalarOp::mul:
+      case ScalarOp::minimum:
+      case ScalarOp::bit_and: return "$0 & $1";
+      case ScalarOp::sub:
+      case ScalarOp::bit_xor: return "$0 ^ $1";
       default: return kPatterns[static_cast<int>(op)];
     }
   }
@@ -258,8 +265,10 @@ class Emitter {
       if (ordered && first == DType::kBool)
         operands.back() = format("from_mask<{}>({})", type_text(DType::kInt32, vector), operands.back());
     }
-    if (loop::type_rule(v.op) == loop::TypeRule::boolean) return format("msk({})", fill(kPatterns[static_cast<int>(v.op)], operands, first));
-    const std::string e = fill(v.type == DType::kBool ? truth_pattern(v.op) : kPatterns[static_cast<int>(v.op)], operands, v.type);
+    if (loop::type_rule(v.op) == loop::TypeRule::boolean)
+      return format("msk({})", fill(kPatterns[static_cast<int>(v.op)], operands, first));
+    const std::string e =
+        fill(v.type == DType::kBool ? truth_pattern(v.op) : kPatterns[static_cast<int>(v.op)], operands, v.type);
     return is_small_integer(v.type) && v.op != ScalarOp::select ? format("wrap_<{}>({})", memory_type(v.type), e) : e;
   }
 
@@ -298,14 +307,15 @@ class Emitter {
   // ---- statements
 
   void head() {
-    for (std::size_t b = 0, at = 0; b < k_.buffers.size(); ++b) {
+    std::size_t at = 0;
+    for (std::size_t b = 0; b < k_.buffers.size(); ++b) {
       const kernel::Buffer& buffer = k_.buffers[b];
-      const std::string_view t = memory_type(buffer.type);
-      if (buffer.local)
-        out_ += format("alignas(64) {} p{}[{}];\n", t, b, buffer.local);
-      else
-        out_ += format("{}{}* R p{} = ({}{}*)p[{}];\n", buffer.written ? "" : "const ", t, b, buffer.written ? "" : "const ", t, at++);
+      const std::string_view constant = buffer.written ? "" : "const ", t = memory_type(buffer.type);
+      if (buffer.local) out_ += format("alignas(64) {} p{}[{}];\n", t, b, buffer.local);
+      else if (!buffer.flag) out_ += format("{0}{1}* R p{2} = ({0}{1}*)p[{3}];\n", constant, t, b, at++);
     }
+    for (std::size_t b = 0; b < k_.buffers.size(); ++b)
+      if (k_.buffers[b].flag) out_ += format("i32* p{} = (i32*)p[{}];\n", b, at);
     for (std::size_t i = 0; i < k_.integers.size(); ++i) {
       names_[k_.integers[i]] = format("n{}", i);
       if (k_.integers[i] != "fold") out_ += format("const i64 n{} = s[{}];\n", i, i);
@@ -320,17 +330,15 @@ class Emitter {
     switch (s.kind) {
       case Kind::let: return let(s);
       case Kind::reload:
-        out_ += format("const {} v{} = ld(p{} + {}, m);\n", type_text(k_.values[s.value.index].type, true), s.value.index,
-                       s.buffer.index, text(s.index));
+        out_ += format("const {} v{} = ld(p{} + {}, m);\n", type_text(k_.values[s.value.index].type, true),
+                       s.value.index, s.buffer.index, text(s.index));
         return;
       case Kind::accumulate: return accumulate(s);
       case Kind::update: return update(s);
       case Kind::store: return store(s);
       case Kind::check:
-        if (vector_[s.value.index])
-          out_ += format("if (!holds(v{}, m)) *p{} = 1;\n", s.value.index, s.buffer.index);
-        else
-          out_ += format("if (!v{}) *p{} = 1;\n", s.value.index, s.buffer.index);
+        if (vector_[s.value.index]) out_ += format("if (!holds(v{}, m)) *p{} = 1;\n", s.value.index, s.buffer.index);
+        else out_ += format("if (!v{}) *p{} = 1;\n", s.value.index, s.buffer.index);
         return;
       case Kind::define: {
         const std::string at = text(s.begin);
@@ -363,10 +371,8 @@ class Emitter {
     const kernel::Accumulator& acc = k_.accumulators[a];
     const bool lanes = is_lane_accumulator(a), folds = folds_lanes(a) && !lanes;
     std::string_view kind;
-    if (is_arg(acc.fold))
-      kind = lanes ? "ArgV" : folds && is_contiguous_arg(a) ? "ArgAcc" : "Arg1";
-    else
-      kind = lanes ? "AccV" : !folds ? "Acc1" : acc.type == DType::kBool ? "MaskAcc" : "Acc";
+    if (is_arg(acc.fold)) kind = lanes ? "ArgV" : folds && is_contiguous_arg(a) ? "ArgAcc" : "Arg1";
+    else kind = lanes ? "AccV" : !folds ? "Acc1" : acc.type == DType::kBool ? "MaskAcc" : "Acc";
     const bool vector = kind != "Acc1" && kind != "Arg1";
     out_ += format("{}<{}, {}> a{};\n", kind, type_text(acc.type, vector), fold_text(acc.fold), a);
     kind_[a] = kind;
@@ -377,7 +383,8 @@ class Emitter {
     find_update(k_.body, a, "", contiguous);
     return contiguous;
   }
-  void find_update(const std::vector<Statement>& body, std::uint32_t a, const std::string& axis, bool& contiguous) const {
+  void find_update(const std::vector<Statement>& body, std::uint32_t a, const std::string& axis,
+                   bool& contiguous) const {
     for (const Statement& s : body) {
       if (s.kind == Kind::update && s.accumulator.index == a) {
         const std::vector<std::string> names{axis};
@@ -392,20 +399,16 @@ class Emitter {
     const std::uint32_t a = s.accumulator.index;
     const std::string_view kind = kind_[a];
     const std::string part = unrolled_ ? "k" : "0";
-    if (kind == "Acc" || kind == "MaskAcc")
-      out_ += format("a{}.up({}, {}, m);\n", a, part, operand(s.value, true));
+    if (kind == "Acc" || kind == "MaskAcc") out_ += format("a{}.up({}, {}, m);\n", a, part, operand(s.value, true));
     else if (kind == "ArgAcc")
       out_ += format("a{}.up({}, {}, {}, m);\n", a, part, operand(s.value, true), text(s.index));
-    else if (kind == "AccV")
-      out_ += format("a{}.up({});\n", a, operand(s.value, true));
-    else if (kind == "ArgV")
-      out_ += format("a{}.up({}, {});\n", a, operand(s.value, true), text(s.index));
-    else if (kind == "Acc1")
-      out_ += format("a{}.up({});\n", a, operand(s.value, false));
-    else if (axis_.empty())
-      out_ += format("a{}.up({}, {});\n", a, operand(s.value, false), text(s.index));
+    else if (kind == "AccV") out_ += format("a{}.up({});\n", a, operand(s.value, true));
+    else if (kind == "ArgV") out_ += format("a{}.up({}, {});\n", a, operand(s.value, true), text(s.index));
+    else if (kind == "Acc1") out_ += format("a{}.up({});\n", a, operand(s.value, false));
+    else if (axis_.empty()) out_ += format("a{}.up({}, {});\n", a, operand(s.value, false), text(s.index));
     else
-      out_ += format("for (int l = 0; l < (int)m.n; l++) a{}.up({}[l], {});\n", a, operand(s.value, true), lane_text(s.index));
+      out_ += format("for (int l = 0; l < (int)m.n; l++) a{}.up({}[l], {});\n", a, operand(s.value, true),
+                     lane_text(s.index));
   }
 
   void store(const Statement& s) {
@@ -454,7 +457,8 @@ class Emitter {
       b = "b" + axis;
       e = format("imin({} + 4096, {})", b, end);
     }
-    out_ += format("{}<{}>({}, {}, [&](i64 {}, auto m{}) BODY {{\n", form, lanes_, b, e, axis, unrolled ? ", int k" : "");
+    out_ +=
+        format("{}<{}>({}, {}, [&](i64 {}, auto m{}) BODY {{\n", form, lanes_, b, e, axis, unrolled ? ", int k" : "");
     const std::string outside = std::exchange(axis_, s.axis);
     const bool was = std::exchange(unrolled_, unrolled);
     statements(s.body);
@@ -477,21 +481,22 @@ class Emitter {
   std::string loop_form(const Statement& s, std::optional<std::int64_t> extent) const {
     const std::int64_t n = lanes_;
     if (s.body.size() > kMaskedOnly || (extent && *extent < n)) return "loopp";
-    if (s.unrolled && (!extent || *extent >= 4 * n)) return extent && *extent % (4 * n) == 0 && s.begin.is_value(0) ? "loop4f" : "loop4";
+    if (s.unrolled && (!extent || *extent >= 4 * n))
+      return extent && *extent % (4 * n) == 0 && s.begin.is_value(0) ? "loop4f" : "loop4";
     return extent && *extent % n == 0 && s.begin.is_constant() ? "loopf" : "loop";
   }
 
   const Kernel& k_;
   std::string out_;
   std::vector<bool> vector_;
-  std::set<std::string> axes_;              // vector axes
+  std::set<std::string> axes_;                       // vector axes
   std::map<std::uint32_t, int> declared_, updated_;  // number of vector axes around
   std::set<std::uint32_t> lane_accumulators_;
   std::map<std::uint32_t, std::string_view> kind_;
   std::map<std::string, std::string> names_;
   int depth_ = 0, next_axis_ = 0;
   int lanes_ = 16;
-  std::string axis_;                        // the vector axis around the current statement
+  std::string axis_;  // the vector axis around the current statement
   bool unrolled_ = false;
 };
 

@@ -1,13 +1,14 @@
 // The text that stands in front of generated kernels: header-free, for g++ and clang, AVX-512 or anything else.
 //
-// 16 lanes of f32 (8 where a value has 8 bytes) as GCC vectors; `All` and `Part` masks; math functions whose coefficients
-// were fitted for f32 (errors of 1 to 3 ulp); everything else lane by lane through libm.
+// 16 lanes of f32 (8 where a value has 8 bytes) as GCC vectors; `All` and `Part` masks; math functions whose
+// coefficients were fitted for f32 (errors of 1 to 3 ulp); everything else lane by lane through libm.
 #include "braze/codegen/cpp/prelude.h"
 
 namespace braze::codegen {
 namespace {
 
-constexpr const char* kPrelude = R"__(typedef long i64; typedef int i32; typedef unsigned u32; typedef unsigned long u64; typedef unsigned short u16; typedef short i16; typedef unsigned char u8; typedef signed char i8;
+constexpr const char* kPrelude =
+    R"__(typedef long i64; typedef int i32; typedef unsigned u32; typedef unsigned long u64; typedef unsigned short u16; typedef short i16; typedef unsigned char u8; typedef signed char i8;
 #define VEC(T, n) typedef T __attribute__((vector_size(n)))
 VEC(float, 64) vf; VEC(i32, 64) vi; VEC(u32, 64) vu; VEC(float, 32) hf; VEC(i32, 32) hi; VEC(u32, 32) hu; VEC(double, 64) vd; VEC(i64, 64) vl; VEC(u64, 64) vul;
 VEC(u16, 32) vh; VEC(short, 32) vs; VEC(u16, 64) vh2; VEC(u16, 16) hh; VEC(u8, 16) vb; VEC(i8, 16) vc8; VEC(u8, 8) hb; VEC(i8, 8) hc8; VEC(short, 16) hs; VEC(char, 16) vch;
@@ -425,8 +426,8 @@ std::string cpp_prelude(const support::Target& target) {
 }
 
 std::vector<std::string> cpp_flags(const support::Target& target) {
-  std::vector<std::string> flags{"-std=c++20", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math",
-                                 "-fwrapv", "-Wno-psabi", "-w"};
+  std::vector<std::string> flags{"-std=c++20",         "-O3",     "-ffp-contract=off", "-fno-math-errno",
+                                 "-fno-trapping-math", "-fwrapv", "-Wno-psabi",        "-w"};
   for (const std::string& f : target.features) flags.push_back("-m" + f);
   return flags;
 }
