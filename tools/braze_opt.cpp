@@ -11,7 +11,11 @@
 #include <stdexcept>
 #include <variant>
 
+#include "braze/codegen/cpp/prelude.h"
+#include "braze/compile/compile.h"
 #include "braze/graph/passes.h"
+#include "braze/kernel/tile.h"
+#include "braze/schedule/schedule.h"
 #include "braze/support/text.h"
 
 namespace {
@@ -20,7 +24,7 @@ using namespace braze;
 using support::format;
 
 /// What the stages hand on. Text: the end of a pipeline.
-using Program = std::variant<graph::Graph, std::string>;
+using Program = std::variant<graph::Graph, loop::LoopProgram, std::string>;
 
 struct Stage {
   std::string_view name;
@@ -34,7 +38,64 @@ IR take(Program p, std::string_view stage) {
   throw std::runtime_error(format("{} does not apply to what the stage before it gives", stage));
 }
 
+loop::LoopProgram take_loops(Program p) {
+  if (auto* l = std::get_if<loop::LoopProgram>(&p)) return std::move(*l);
+  return loop::lower(take<graph::Graph>(std::move(p), "lower"), {.checks = true});
+}
+
+const support::Target& target() {
+  static const support::Target t{{"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512bf16"}, 2, false, true};
+  return t;
+}
+
+std::string fused(Program p) {
+  support::Observer o;
+  return to_text(schedule::fuse(take_loops(std::move(p)), target(), o));
+}
+
+std::string refusals(Program p) {
+  support::Observer o;
+  schedule::fuse(take_loops(std::move(p)), target(), o);
+  std::string text;
+  for (const std::string& r : o.refusals) text += r + "\n";
+  return text;
+}
+
+std::string times(Program p) {
+  support::Observer o;
+  const plan::Plan made = compile::compile(take<graph::Graph>(std::move(p), "times"), target(), o);
+  std::string text = format("{} kernels, {} steps\n", made.kernels.size(), made.steps.size());
+  for (const auto& t : o.times) text += format("{:10} {:.2f} ms\n", t.name, t.seconds * 1e3);
+  return text;
+}
+
+plan::Plan planned(Program p) {
+  support::Observer o;
+  plan::Plan made = compile::compile_loops(take_loops(std::move(p)), target(), o);
+  verify(made, "plan");
+  return made;
+}
+
+std::string kernels(Program p) {
+  std::string text;
+  for (const plan::Kernel& k : planned(std::move(p)).kernels) text += k.summary;
+  return text;
+}
+
+std::string cpp(Program p) {
+  std::string text;
+  for (const plan::Kernel& k : planned(std::move(p)).kernels) text += k.source;
+  return text;
+}
+
 constexpr Stage kStages[] = {
+    {"fuse", "groups of loop operators that share a kernel", [](Program p) { return Program(fused(std::move(p))); }},
+    {"refusals", "why operators are not fused", [](Program p) { return Program(refusals(std::move(p))); }},
+    {"kernels", "kernel IR", [](Program p) { return Program(kernels(std::move(p))); }},
+    {"cpp", "C++ of the kernels, without the prelude", [](Program p) { return Program(cpp(std::move(p))); }},
+    {"plan", "the host program", [](Program p) { return Program(to_text(planned(std::move(p)))); }},
+    {"times", "where compiling takes its time", [](Program p) { return Program(times(std::move(p))); }},
+    {"prelude", "the text in front of generated C++", [](Program) { return Program(codegen::cpp_prelude(target())); }},
     {"parse", "reads and prints; every pipeline starts with it", [](Program p) { return p; }},
 };
 
@@ -66,6 +127,7 @@ Program parse(std::string_view text) {
 
 std::string print(const Program& p) {
   if (const auto* g = std::get_if<graph::Graph>(&p)) return to_text(*g);
+  if (const auto* l = std::get_if<loop::LoopProgram>(&p)) return to_text(*l);
   return std::get<std::string>(p);
 }
 
