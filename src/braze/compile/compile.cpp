@@ -51,7 +51,6 @@ plan::Plan compile_loops(loop::LoopProgram loops, const Target& target, support:
 plan::Plan compile(graph::Graph graph, const Target& target, support::Observer& o) {
   support::run_all<graph::Graph>(graph::kGraphPasses, graph, o);
   auto loops = timed("lower", o, [&] { return loop::lower(graph, {.checks = target.checks}); });
-  show("loops", loops, o);
   return compile_loops(std::move(loops), target, o);
 }
 
