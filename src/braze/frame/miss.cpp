@@ -3,6 +3,7 @@
 
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "braze/frame/callable.h"
 #include "braze/frame/failure.h"
@@ -113,6 +114,19 @@ std::variant<capture::Capture, capture::Refused> capture_point(Callable& callabl
   return capture::capture(frame_state_of(state), {});
 }
 
+/// At once after the capture: the guards note versions and addresses.
+bool holds(guard::GuardSet& guards, const PointState& state) {
+  std::vector<PyObject*> values(guards.fetched());
+  return guards.check(state.slots, state.function.get(), values.data());
+}
+
+Step changed_meanwhile(Callable& callable, guard::GuardSet& guards, const PointState& state) {
+  if (support::logs("guards"))
+    support::log("guards", support::format("{}: does not hold right after the capture: {}", name_of(state),
+                                           guards.explain_failure(state.slots, state.function.get())));
+  return not_run(callable, Fallback::kGuardsChanged);
+}
+
 Step capture_and_run(Callable& callable, ProgramPoint& point, const PointState& state, const guard::TorchState& now) {
   const Capturing capturing(callable);
   auto result = capture_point(callable, state);
@@ -121,13 +135,11 @@ Step capture_and_run(Callable& callable, ProgramPoint& point, const PointState& 
   note_capture(callable, capture);
   const capture::Break* found = break_of(capture.end);
   if (callable.options.fullgraph && found != nullptr && !found->raises) return refuse_break(callable, *found);
+  if (!holds(*capture.guards, state)) return changed_meanwhile(callable, *capture.guards, state);
   const std::shared_ptr<Entry> entry = make_entry(callable, std::move(capture), now);
   point.entries.insert(point.entries.begin(), entry);
   if (auto step = run_if_guarded(callable, *entry, state)) return *std::move(step);
-  if (support::logs("guards"))
-    support::log("guards", support::format("{}: does not hold right after the capture: {}", name_of(state),
-                                           entry->guards->explain_failure(state.slots, state.function.get())));
-  return not_run(callable, Fallback::kGuardsChanged);
+  return changed_meanwhile(callable, *entry->guards, state);
 }
 
 }  // namespace
