@@ -31,4 +31,18 @@ void raise_as_python(std::exception_ptr error) {
   throw py::PyError();
 }
 
+std::string message_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const py::PyError&) {
+    throw;
+  } catch (const support::InternalError&) {
+    throw;
+  } catch (const c10::Error& e) {
+    return e.what_without_backtrace();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
 }  // namespace braze::aten

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <exception>
+#include <optional>
+#include <string>
 
 #include "braze/py/py_error.h"
 
@@ -20,6 +22,20 @@ decltype(auto) translated(F&& f) {
   } catch (...) {
     raise_as_python(std::current_exception());
   }
+}
+
+/// What a failed call of PyTorch said.
+std::string message_of(const std::exception_ptr& error);
+
+/// Calls f where its failure is an answer and not the user's exception: the message, or nothing if f succeeded.
+template <class F>
+std::optional<std::string> failure_of(F&& f) {
+  try {
+    f();
+  } catch (...) {
+    return message_of(std::current_exception());
+  }
+  return std::nullopt;
 }
 
 }  // namespace braze::aten

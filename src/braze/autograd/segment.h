@@ -16,12 +16,12 @@ struct Output {
     kGraph,         ///< forward output `index` of the joint graph, a tensor of its own
     kInput,         ///< primal `index` itself (the same Python object)
     kViewOfInput,   ///< a view of primal `index`: as_strided with `type` and `offset` on it, differentiable
-    kViewOfOutput,  ///< likewise of segment output `index` (an earlier one, itself kGraph)
+    kViewOfOutput,  ///< likewise of segment output `index` (any other one, itself kGraph)
   };
   Kind kind = Kind::kGraph;
   std::uint32_t index = 0;
   graph::TensorType type;
-  graph::SymExpr offset;      ///< storage offset in elements
+  graph::SymExpr offset;      ///< of a view: elements from the first element of what it views
   bool requires_grad = false;
   bool is_leaf = false;       ///< made under no_grad or detached: no grad_fn although requires_grad may be set
 };
@@ -35,7 +35,7 @@ struct Mutation {
 /// Facts that the first real tangents or the run must find unchanged.
 struct Segment {
   JointGraph joint;
-  std::vector<Output> outputs;       ///< one per tensor the outputs recipe asks for
+  std::vector<Output> outputs;       ///< one per tensor the outputs recipe asks for, then bases that only views need
   std::vector<Mutation> mutations;   ///< written by the forward
   bool draws_random = false;         ///< has operators of Effect::random
 };

@@ -43,8 +43,9 @@ at::Tensor make_view(const at::Tensor& base, const Output& output) {
   const at::AutoGradMode mode(output.requires_grad && !output.is_leaf);
   const at::Tensor source = output.requires_grad && !output.is_leaf ? base : base.detach();
   if (source.scalar_type() == aten::to_scalar_type(output.type.dtype))
-    return source.as_strided(sizes, strides, output.offset.constant());
-  return source.view(aten::to_scalar_type(output.type.dtype)).as_strided(sizes, strides, output.offset.constant());
+    return source.as_strided(sizes, strides, source.storage_offset() + output.offset.constant());
+  return source.view(aten::to_scalar_type(output.type.dtype))
+      .as_strided(sizes, strides, source.storage_offset() + output.offset.constant());
 }
 
 /// In the commit nothing may fail: what copy_ would refuse is refused before anything is written.

@@ -3,8 +3,8 @@
 // One Tracer per capture attempt, on the capturing thread; several threads may have one each. While it is alive and not
 // paused, a native TorchDispatchMode sits on this thread's mode stack: operations on fakes (storage-less tensors with
 // the real device and dtype, wrapped by PyTorch's functionalization) become nodes; Python sees ordinary torch.Tensor
-// and Parameter objects. A real tensor that reaches the mode without a fake poisons the trace. No fake is ever stored in
-// an old object. This header is free of ATen.
+// and Parameter objects. A real tensor that reaches the mode without a fake poisons the trace. No fake is ever stored
+// in an old object. This header is free of ATen.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ using py::Owned;
 
 /// Why the capture cannot go on with this trace. The capture breaks at, or restarts before, the call under way.
 struct Poison {
-  std::string reason;           ///< in words, for explain
-  Owned<> tensor;               ///< a real tensor that was met without a fake, if that was it: make it an input
+  std::string reason;  ///< in words, for explain
+  Owned<> tensor;      ///< a real tensor that was met without a fake, if that was it: make it an input
 };
 
 class Tracer {
@@ -35,31 +35,46 @@ class Tracer {
 
   /// The fake that stands for a real tensor: made on first use, then the same object. It has the real's Python type if
   /// that is torch.Tensor, Parameter or Buffer, its geometry, requires_grad, and its own entry among the inputs.
-  /// Inputs that share storage become views of one base input where that can be expressed, else a Poison.
+  /// Null, with a Poison to take, for a tensor that no trace can hold (sparse, quantized, nested, a subclass ...).
+  /// Inputs may share memory as long as none of them is written; otherwise a Poison.
   Owned<> fake_of(Borrowed<> real);
   bool is_fake(Borrowed<> tensor) const noexcept;
   Borrowed<> real_of(Borrowed<> fake) const noexcept;  ///< the input it stands for; null for a computed one
 
-  /// A torch call is a transaction: mark before it, roll back if it throws. False: an older fake was changed meanwhile,
-  /// the capture must restart.
+  /// A torch call is a transaction: mark before it, roll back if it throws. False: the call had recorded nodes, an
+  /// older fake may have changed; the capture must restart and stop before that call.
   struct Mark {
     std::size_t nodes = 0;
-    std::uint64_t mutations = 0;
   };
   Mark mark() const;
   bool roll_back(Mark mark);
+  /// To be asked after every torch call, also after one that threw. The trace is void once there was one.
   std::optional<Poison> take_poison();
 
   void set_location(const char* file, int line);  ///< of the nodes to come
   std::size_t node_count() const;
 
   /// Ends the trace: runs the backward on symbolic tangents if an output requires grad, and builds the segment.
-  /// `outputs` are fakes (inputs allowed). primals() stay valid.
+  /// `outputs` are fakes (inputs allowed), each once. primals() stay valid. Ask take_poison() before using the result.
   autograd::Segment finish(std::span<const Borrowed<>> outputs);
   std::span<const Owned<>> primals() const;  ///< the real tensors, in the order of joint.graph.inputs
+  /// True for a primal that the program made itself (torch.tensor([1, 2])): it has no source and no guard; keep it with
+  /// the entry and pass it on every call. The graph copies it before use.
+  bool is_constant(std::size_t primal) const;
 
   /// While alive, this thread runs as if nothing were captured (mode popped, native state of the program kept).
   class Pause;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+class Tracer::Pause {
+ public:
+  explicit Pause(Tracer& tracer);
+  ~Pause();
+  Pause(const Pause&) = delete;
 
  private:
   struct State;
