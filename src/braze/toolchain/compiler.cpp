@@ -9,7 +9,6 @@
 
 #include "braze/support/error.h"
 #include "braze/support/text.h"
-#include "braze/toolchain/cpu_features.h"
 #include "braze/toolchain/files.h"
 #include "braze/toolchain/process.h"
 
@@ -17,23 +16,11 @@ namespace braze::toolchain {
 
 namespace {
 
-// Nothing of -ffast-math: besides changing results it links code that sets flush-to-zero in the whole process.
-// The units use no C++ library; starting without it halves the linker's time.
-constexpr const char* kFlags[] = {"-x",
-                                  "c++",
-                                  "-std=c++20",
-                                  "-O3",
-                                  "-ffp-contract=off",
-                                  "-fno-math-errno",
-                                  "-fno-trapping-math",
-                                  "-fno-exceptions",
-                                  "-fno-rtti",
-                                  "-fPIC",
-                                  "-shared",
-                                  "-nostdlib",
-                                  "-pipe",
-                                  "-w"};
-constexpr const char* kLibraries[] = {"-x", "none", "-lm", "-lgcc", "-lc"};
+// What makes a loadable object, whatever the code. Neither start files nor libraries (reading libm and libc takes the
+// linker longer than all the rest; both are in the process anyway) nor a plugin; libgcc has conversions of half types.
+constexpr const char* kFlags[] = {"-fno-exceptions",        "-fno-rtti", "-fPIC", "-shared", "-nostdlib",
+                                  "-fno-use-linker-plugin", "-pipe"};
+constexpr const char* kLibrary = "-lgcc";
 
 std::vector<std::string> split_words(const std::string& text) {
   std::istringstream in(text);
@@ -60,14 +47,14 @@ std::string quote_start(const std::string& path) {
 
 }  // namespace
 
-Compiler find_compiler(const Settings& settings) {
+Compiler find_compiler(const Settings& settings, const std::vector<std::string>& flags) {
   for (const std::string& line : settings.compilers) {
     Compiler c{split_words(line), {}, {}};
     if (c.command.empty()) continue;
     const std::string version = ask_version(c.command);
     if (version.empty()) continue;
-    c.flags.assign(std::begin(kFlags), std::end(kFlags));
-    for (const std::string& feature : cpu_features()) c.flags.push_back("-m" + feature);
+    c.flags = flags;
+    c.flags.insert(c.flags.end(), std::begin(kFlags), std::end(kFlags));
     c.identity = line + "\n" + version;
     for (const std::string& flag : c.flags) c.identity += flag + " ";
     return c;
@@ -84,8 +71,7 @@ void compile_all(const Compiler& compiler, const std::vector<Job>& jobs, const S
   for (const Job& job : jobs) {
     Command c{compiler.command, job.object + ".log"};
     c.argv.insert(c.argv.end(), compiler.flags.begin(), compiler.flags.end());
-    c.argv.insert(c.argv.end(), {job.source, "-o", job.object});
-    c.argv.insert(c.argv.end(), std::begin(kLibraries), std::end(kLibraries));
+    c.argv.insert(c.argv.end(), {job.source, "-o", job.object, kLibrary});
     commands.push_back(std::move(c));
   }
   const int parallel =

@@ -9,15 +9,16 @@
 
 namespace braze::toolchain {
 
-/// A working compiler. `identity` changes whenever its output may: command line, version text, flags, CPU features.
+/// A working compiler. `identity` changes whenever its output may: command line, version text, flags.
 struct Compiler {
   std::vector<std::string> command;  ///< program and leading arguments, "ccache g++"
   std::vector<std::string> flags;
   std::string identity;
 };
 
-/// The first of settings.compilers that answers --version; CompileError that lists what was tried if there is none.
-Compiler find_compiler(const Settings& settings);
+/// `flags`: language, optimisation and target. The first of settings.compilers that answers --version; CompileError
+/// that lists what was tried if there is none.
+Compiler find_compiler(const Settings& settings, const std::vector<std::string>& flags);
 
 struct Job {
   std::string source;  ///< path of a .cpp that exists

@@ -29,7 +29,10 @@ struct Unit {
   std::string source, key;
 };
 
+/// Units are linked without libraries: libc is in every process, libm is put into the global scope once.
 void* open_object(const std::string& path) {
+  static void* const libm = dlopen("libm.so.6", RTLD_LAZY | RTLD_GLOBAL);
+  static_cast<void>(libm);
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) throw support::CompileError(support::format("cannot load compiled kernels: {}", dlerror()));
   return handle;
@@ -59,7 +62,7 @@ std::vector<Unit> bundle(std::span<const plan::Kernel> kernels, std::vector<std:
 }  // namespace
 
 struct KernelLibrary::State {
-  State(Settings s, std::string p, bool (*i)()) : settings(std::move(s)), prelude(std::move(p)), interrupted(i) {}
+  State(Settings s, Dialect d, bool (*i)()) : settings(std::move(s)), dialect(std::move(d)), interrupted(i) {}
 
   void prepare();
   std::string key_of(const plan::Kernel& k) const { return sha256(key_prefix + k.name + "\n" + k.source); }
@@ -69,7 +72,7 @@ struct KernelLibrary::State {
   void* handle_of(const std::string& object);
 
   const Settings settings;
-  const std::string prelude;
+  const Dialect dialect;
   bool (*const interrupted)();
   std::mutex mutex;
   std::optional<Compiler> compiler;
@@ -87,8 +90,8 @@ void KernelLibrary::State::prepare() {
     if (!disk->refusal().empty()) warning = "kernels are not kept on disk: " + disk->refusal();
   }
   if (compiler) return;
-  compiler = find_compiler(settings);
-  key_prefix = sha256(compiler->identity + "\n" + prelude);
+  compiler = find_compiler(settings, dialect.flags);
+  key_prefix = sha256(compiler->identity + "\n" + dialect.prelude);
 }
 
 void* KernelLibrary::State::handle_of(const std::string& object) {
@@ -120,7 +123,7 @@ void KernelLibrary::State::compile(std::span<const plan::Kernel> kernels, const 
   TemporaryDirectory work;
   std::vector<Job> jobs;
   for (Unit& u : units) {
-    u.source = prelude;
+    u.source = dialect.prelude;
     for (const std::size_t i : u.kernels) u.source += "\n" + kernels[i].source;
     u.key = sha256(compiler->identity + "\n" + u.source);
     jobs.push_back({work.path() + "/" + u.key.substr(0, 16) + ".cpp", work.path() + "/" + u.key.substr(0, 16) + ".so"});
@@ -145,8 +148,8 @@ void KernelLibrary::State::compile(std::span<const plan::Kernel> kernels, const 
   disk->trim();
 }
 
-KernelLibrary::KernelLibrary(Settings settings, std::string prelude, bool (*interrupted)())
-    : state_(std::make_unique<State>(std::move(settings), std::move(prelude), interrupted)) {}
+KernelLibrary::KernelLibrary(Settings settings, Dialect dialect, bool (*interrupted)())
+    : state_(std::make_unique<State>(std::move(settings), std::move(dialect), interrupted)) {}
 KernelLibrary::~KernelLibrary() = default;
 
 std::vector<KernelFunction> KernelLibrary::load(std::span<const plan::Kernel> kernels) {

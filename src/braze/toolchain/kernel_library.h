@@ -17,9 +17,15 @@ namespace braze::toolchain {
 using KernelFunction = void (*)(void* const* buffers, const std::int64_t* arguments, std::int64_t begin,
                                 std::int64_t end);
 
+/// What every unit starts with and how it is compiled (language, optimisation, target features by name).
+struct Dialect {
+  std::string prelude;
+  std::vector<std::string> flags;
+};
+
 class KernelLibrary {
  public:
-  KernelLibrary(Settings settings, std::string prelude, bool (*interrupted)());
+  KernelLibrary(Settings settings, Dialect dialect, bool (*interrupted)());
   ~KernelLibrary();
 
   /// One function per kernel, valid for the life of the library. Thread-safe. CompileError. Asks `interrupted` while

@@ -41,7 +41,7 @@ struct KernelLibraryTest : testing::Test {
 
   void SetUp() override { setenv("TMPDIR", dir.path().c_str(), 1); }
   void TearDown() override { unsetenv("TMPDIR"); }
-  KernelLibrary library() { return KernelLibrary(settings, "typedef long i64;\n", nullptr); }
+  KernelLibrary library() { return KernelLibrary(settings, {"typedef long i64;\n", {"-std=c++20", "-O1"}}, nullptr); }
   std::string script(const std::string& name, const std::string& body) {
     const std::string path = dir.path() + "/" + name;
     write_file(path, "#!/bin/sh\n" + body);
@@ -77,6 +77,15 @@ TEST_F(KernelLibraryTest, CompilesOnceAndServesFromMemory) {
   EXPECT_EQ(f[0], f[2]);
   EXPECT_EQ(l.load(kernels), f);
   EXPECT_EQ(l.counts().compiled, 2u);
+}
+
+TEST_F(KernelLibraryTest, KernelsMayCallTheMathLibrary) {
+  plan::Kernel k;
+  k.name = "k_gamma";
+  k.source =
+      "extern \"C\" float lgammaf(float);\n"
+      "extern \"C\" void k_gamma(void* const* p, const i64*, i64, i64) { *(float*)p[1] = lgammaf(*(float*)p[0]); }\n";
+  EXPECT_NEAR(apply(library().load(std::vector{k})[0], 5), 3.1780539, 1e-5);
 }
 
 TEST_F(KernelLibraryTest, ManyKernelsAreSplitIntoUnits) {
@@ -181,7 +190,7 @@ TEST_F(KernelLibraryTest, AHangingCompilerIsKilled) {
 TEST_F(KernelLibraryTest, AnInterruptKillsTheCompilerAndPassesOn) {
   struct Interrupted {};
   settings.compilers = {script("slow", "case \"$*\" in *--version*) echo slow 1.0; exit 0;; esac\nsleep 100\n")};
-  KernelLibrary l(settings, "", []() -> bool { throw Interrupted(); });
+  KernelLibrary l(settings, {}, []() -> bool { throw Interrupted(); });
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THROW(l.load(std::vector{scale_kernel("k0", 2)}), Interrupted);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
