@@ -44,7 +44,8 @@ loop::LoopProgram take_loops(Program p) {
 }
 
 const support::Target& target() {
-  static const support::Target t{{"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512bf16"}, 2, false, true};
+  static const support::Target t{
+      {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512bf16"}, 2, false, true};
   return t;
 }
 

@@ -136,6 +136,9 @@ class Fuser {
     if (!m) return refuse(k, c, "its loop variables do not lie in the group's axes");
     Group grown = groups_[c.group];
     apply(m->splits, grown);
+    if (!c.depends && at_axes(c.meeting.of_operator, {k, Role::full, m->variables}, grown) !=
+                          sym::simplify(apply(m->splits, c.meeting.of_group), ranges_of(grown.axes)))
+      return false;  // reads other elements of the operand
     std::optional<Role> role;
     if (folded) {
       role = fold_role(k, *m, grown);

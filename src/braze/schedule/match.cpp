@@ -14,25 +14,39 @@ struct Digit {
 };
 using Digits = std::vector<Digit>;  // outermost first
 
-/// The digits of `position` as a mixed radix number, or nothing if it is not one.
-std::optional<Digits> digits_of(const SymExpr& position, const Digits& candidates) {
+std::vector<std::string> names_of(const Digits& digits) {
   std::vector<std::string> names;
-  for (const Digit& d : candidates) names.push_back(d.name);
-  const auto linear = linear_in(position, names);
-  if (!linear || !linear->rest.is_value(0)) return std::nullopt;
+  for (const Digit& d : digits) names.push_back(d.name);
+  return names;
+}
+
+/// The step of the innermost digit: the smallest coefficient that is not 0.
+SymExpr step_of(const Linear& position) {
+  std::optional<std::int64_t> step;
+  for (const SymExpr& c : position.coefficients) {
+    const auto value = c.maybe_constant();
+    if (value && *value > 0 && (!step || *value < *step)) step = value;
+  }
+  return step.value_or(1);
+}
+
+/// The digits of a mixed radix number whose innermost one counts `size`, as far as they go.
+Digits digits_of(const Linear& position, const Digits& candidates, SymExpr size) {
   Digits found;
   std::vector<bool> used(candidates.size());
-  const auto wanted = static_cast<std::size_t>(
-      std::ranges::count_if(linear->coefficients, [](const SymExpr& c) { return !c.is_value(0); }));
-  for (SymExpr size = 1; found.size() < wanted;) {
+  for (;;) {
     std::size_t k = 0;
-    while (k < candidates.size() && (used[k] || linear->coefficients[k] != size)) ++k;
-    if (k == candidates.size()) return std::nullopt;
+    while (k < candidates.size() && (used[k] || position.coefficients[k] != size)) ++k;
+    if (k == candidates.size()) return found;
     used[k] = true;
     found.insert(found.begin(), candidates[k]);
     size = size * candidates[k].extent;
   }
-  return found;
+}
+
+std::size_t digit_count(const Linear& position) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(position.coefficients, [](const SymExpr& c) { return !c.is_value(0); }));
 }
 
 Digits without(const Digits& all, const Digits& some) {
@@ -129,10 +143,12 @@ std::optional<Match> match(const loop::LoopOp& op, const Group& group, const Mee
   for (std::size_t k = 0; k < m.names.size(); ++k)
     if (!extents[k].is_value(1)) variables.push_back({m.names[k], extents[k]});
   for (const Axis& a : group.axes) axes.push_back({a.name, a.extent});
-  const auto mine = digits_of(meeting.of_operator, variables);
-  const auto theirs = digits_of(meeting.of_group, axes);
-  if (!mine || !theirs || !m.align(*mine, *theirs)) return std::nullopt;
-  const Digits other_variables = without(variables, *mine), other_axes = without(axes, *theirs);
+  const auto read = linear_in(meeting.of_operator, names_of(variables));
+  const auto made = linear_in(meeting.of_group, names_of(axes));
+  if (!read || !made) return std::nullopt;
+  const Digits mine = digits_of(*read, variables, step_of(*read)), theirs = digits_of(*made, axes, step_of(*read));
+  if (mine.size() != digit_count(*read) || !m.align(mine, theirs)) return std::nullopt;
+  const Digits other_variables = without(variables, mine), other_axes = without(axes, theirs);
   if (other_variables.empty() && (leave_axes || other_axes.empty())) return m.out;
   if (!m.align(other_variables, other_axes)) return std::nullopt;
   return m.out;
