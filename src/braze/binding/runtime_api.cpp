@@ -26,6 +26,7 @@ struct GraphCompiler final : runtime::PlanCompiler {
     compile::Target target;
     target.features = toolchain::cpu_features();
     target.strict = support::options().strict;
+    target.checks = true;
     support::Observer observer;
     return compile::compile(graph, target, observer);
   }

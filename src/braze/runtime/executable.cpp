@@ -42,10 +42,9 @@ at::Tensor make_view(const at::Tensor& base, const Output& output) {
   const auto sizes = aten::to_ints(output.type.sizes), strides = aten::to_ints(output.type.strides);
   const at::AutoGradMode mode(output.requires_grad && !output.is_leaf);
   const at::Tensor source = output.requires_grad && !output.is_leaf ? base : base.detach();
-  if (source.scalar_type() == aten::to_scalar_type(output.type.dtype))
-    return source.as_strided(sizes, strides, source.storage_offset() + output.offset.constant());
-  return source.view(aten::to_scalar_type(output.type.dtype))
-      .as_strided(sizes, strides, source.storage_offset() + output.offset.constant());
+  const at::ScalarType dtype = aten::to_scalar_type(output.type.dtype);
+  const at::Tensor viewed = source.scalar_type() == dtype ? source : source.view(dtype);
+  return viewed.as_strided(sizes, strides, viewed.storage_offset() + output.offset.constant());
 }
 
 /// In the commit nothing may fail: what copy_ would refuse is refused before anything is written.
@@ -66,8 +65,13 @@ class Runner {
     values_ = std::move(values);
     for (const autograd::Mutation& m : segment_.mutations) check_writable(primals_[m.primal], values_[m.output]);
     commit();
-    Tensors outputs;
-    for (const Output& output : segment_.outputs) outputs.push_back(make(output, outputs));
+    Tensors outputs(segment_.outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); i++)
+      if (segment_.outputs[i].kind != Output::Kind::kViewOfOutput) outputs[i] = make(segment_.outputs[i]);
+    for (std::size_t i = 0; i < outputs.size(); i++) {
+      const Output& output = segment_.outputs[i];
+      if (output.kind == Output::Kind::kViewOfOutput) outputs[i] = make_view(outputs[output.index], output);
+    }
     return outputs;
   }
 
@@ -77,15 +81,15 @@ class Runner {
     for (const autograd::Mutation& m : segment_.mutations) primals_[m.primal].copy_(values_[m.output]);
   }
 
-  at::Tensor make(const Output& output, const Tensors& earlier) const {
+  at::Tensor make(const Output& output) const {
     switch (output.kind) {
       case Output::Kind::kGraph: return own(output);
       case Output::Kind::kInput: return primals_[output.index];
       case Output::Kind::kViewOfInput: return make_view(primals_[output.index], output);
       case Output::Kind::kViewOfOutput: break;
     }
-    BRAZE_CHECK(output.index < earlier.size(), "output is a view of output {}, which comes later", output.index);
-    return make_view(earlier[output.index], output);
+    BRAZE_CHECK(false, "output is a view of output {}: made after the others", output.index);
+    return {};
   }
 
   at::Tensor own(const Output& output) const {

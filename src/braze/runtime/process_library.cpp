@@ -6,25 +6,19 @@
 #include <atomic>
 #include <memory>
 
+#include "braze/codegen/cpp/prelude.h"
 #include "braze/py/gil.h"
 #include "braze/py/py_error.h"
 #include "braze/toolchain/cpu_features.h"
-#if __has_include("braze/codegen/cpp/prelude.h")
-#include "braze/codegen/cpp/prelude.h"
-#endif
 
 namespace braze::runtime {
 
 namespace {
 
 toolchain::Dialect dialect() {
-#if __has_include("braze/codegen/cpp/prelude.h")
   support::Target target;
   target.features = toolchain::cpu_features();
   return {codegen::cpp_prelude(target), codegen::cpp_flags(target)};
-#else
-  return {"", {"-std=c++20", "-O3"}};
-#endif
 }
 
 /// Runs Python's signal handlers; what they raise (KeyboardInterrupt) ends the compile.
