@@ -4,6 +4,7 @@
 #include "braze/capture/capture.h"
 #include "braze/capture/perform.h"
 #include "braze/frame/bind.h"
+#include "braze/py/py_error.h"
 
 namespace braze::binding {
 
