@@ -6,6 +6,17 @@
 
 namespace braze::aten {
 
+bool are_apart(const std::vector<Memory>& memory, const std::vector<std::uint32_t>& changed) noexcept {
+  for (const std::uint32_t i : changed) {
+    const Memory& a = memory[i];
+    for (const Memory& b : memory) {
+      if (!a.is_foreign && !b.is_foreign) continue;
+      if (a.storage != b.storage && a.begin < b.end && b.begin < a.end) return false;
+    }
+  }
+  return true;
+}
+
 void PointerTable::resize(std::size_t entries) {
   std::size_t capacity = 8;
   while (capacity < 2 * entries) capacity *= 2;

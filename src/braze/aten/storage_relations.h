@@ -5,12 +5,26 @@
 // treat tensors of different classes as memory that never overlaps and those of one class as views of one base.
 // Parameters keep their storages for long, so their table is rebuilt only when one of them got another storage;
 // arguments (`volatile`) are looked up on every call. Linear in the number of changed tensors, no allocation.
+// Two storages over common memory (two tensors of one numpy array) never pass: no trace describes them.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 namespace braze::aten {
+
+/// The memory of one tensor's storage. Foreign: not from PyTorch's allocator (numpy, DLPack, files), so that another
+/// storage may lie in the same memory.
+struct Memory {
+  const void* storage = nullptr;
+  std::uintptr_t begin = 0, end = 0;
+  bool is_foreign = false;
+  bool operator==(const Memory&) const = default;
+};
+
+/// No two tensors of different storages lie in common memory. Only pairs with a foreign one can; compared are pairs
+/// with one of `changed`.
+bool are_apart(const std::vector<Memory>& memory, const std::vector<std::uint32_t>& changed) noexcept;
 
 /// An open-addressing map from pointers to small numbers that is emptied in constant time.
 class PointerTable {

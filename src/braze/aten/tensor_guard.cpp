@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <cstring>
+#include <algorithm>
 #include <vector>
 
 #include "braze/aten/storage_relations.h"
@@ -61,7 +61,7 @@ AutogradFacts autograd_facts(const TensorImpl* impl) noexcept {
   const auto* meta = static_cast<const AutogradMeta*>(impl->autograd_meta());
   if (meta == nullptr) return {};
   const bool has_function = static_cast<bool>(meta->grad_fn_);
-  return {meta->requires_grad_ || has_function, !has_function, meta->is_view_};
+  return {has_function || meta->requires_grad_, !has_function, meta->is_view_};
 }
 
 const c10::StorageImpl* storage_of(const TensorImpl* impl) noexcept {
@@ -114,11 +114,18 @@ struct TensorGuard::State {
   std::vector<Expected> tensors;
   std::vector<std::int64_t> shapes;
   std::vector<const void*> storages, impls;
+  std::vector<Memory> memory;          ///< as of the last check that got as far
+  std::vector<std::uint32_t> changed;  ///< tensors whose memory is another one; never grows beyond its capacity
+  bool has_foreign = false;
   std::vector<StorageRelations::Example> examples;
   StorageRelations relations;
 
-  bool is_like(const Expected& e, PyObject* object, const TensorImpl*& impl, const void*& storage) const noexcept;
+  bool is_like(const Expected& e, PyObject* object, const TensorImpl*& impl,
+               const c10::StorageImpl*& storage) const noexcept;
   bool has_shape(const Expected& e, const TensorImpl* impl) const noexcept;
+  void note_memory(std::uint32_t i, const c10::StorageImpl* storage) noexcept;
+  bool memory_is_apart() noexcept;
+  void forget() noexcept;
   std::string difference(const Expected& e, PyObject* object) const;
 };
 
@@ -164,6 +171,8 @@ void TensorGuard::seal() {
   state_->examples = {};
   state_->storages.assign(size(), nullptr);
   state_->impls.assign(size(), nullptr);
+  state_->memory.assign(size(), {});
+  state_->changed.reserve(size());
 }
 
 bool TensorGuard::State::has_shape(const Expected& e, const TensorImpl* impl) const noexcept {
@@ -178,7 +187,7 @@ bool TensorGuard::State::has_shape(const Expected& e, const TensorImpl* impl) co
 }
 
 bool TensorGuard::State::is_like(const Expected& e, PyObject* object, const TensorImpl*& impl,
-                                 const void*& storage) const noexcept {
+                                 const c10::StorageImpl*& storage) const noexcept {
   if (object == nullptr || Py_TYPE(object) != e.type) return false;
   impl = impl_of(object);
   if (impl == nullptr || impl->key_set().raw_repr() != e.keys || impl->dtype() != e.dtype || !has_shape(e, impl)) {
@@ -190,25 +199,49 @@ bool TensorGuard::State::is_like(const Expected& e, PyObject* object, const Tens
   if (e.notes.is_view && facts.is_view != e.is_view) return false;
   const std::int64_t offset = impl->storage_offset();
   if (e.notes.has_storage_offset && offset != e.offset) return false;
-  const c10::StorageImpl* held = storage_of(impl);
-  storage = held;
-  if (held == nullptr) return false;
+  storage = storage_of(impl);
+  if (storage == nullptr) return false;
   const std::uint64_t needed =
       e.bytes == 0 ? 0 : e.bytes + static_cast<std::uint64_t>(offset - e.offset) * e.dtype.itemsize();
-  return held->nbytes() >= needed;
+  return storage->nbytes() >= needed;
+}
+
+void TensorGuard::State::note_memory(std::uint32_t i, const c10::StorageImpl* storage) noexcept {
+  static const c10::DeleterFnPtr own = c10::GetAllocator(c10::kCPU)->raw_deleter();
+  const c10::DataPtr& data = storage->data_ptr();
+  const auto begin = reinterpret_cast<std::uintptr_t>(data.get());
+  const bool is_foreign = data.get_deleter() != own && storage->device_type() == c10::kCPU && storage->nbytes() != 0;
+  const Memory now{storage, begin, begin + storage->nbytes(), is_foreign};
+  if (memory[i] == now) return;
+  memory[i] = now;
+  changed.push_back(i);
+  has_foreign |= is_foreign;
+}
+
+bool TensorGuard::State::memory_is_apart() noexcept {
+  if (has_foreign && !are_apart(memory, changed)) return false;
+  changed.clear();
+  return true;
+}
+
+/// The check stopped half-way: compare all memory and all relations again next time.
+void TensorGuard::State::forget() noexcept {
+  std::fill(storages.begin(), storages.end(), nullptr);
+  std::fill(memory.begin(), memory.end(), Memory{});
+  changed.clear();
+  has_foreign = false;
 }
 
 bool TensorGuard::check(PyObject* const* values) noexcept {
   State& s = *state_;
   bool stable_changed = false;
-  const std::size_t count = s.tensors.size();
-  for (std::size_t i = 0; i < count; ++i) {
+  const auto count = static_cast<std::uint32_t>(s.tensors.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
     const Expected& e = s.tensors[i];
     const TensorImpl* impl = nullptr;
-    const void* storage = nullptr;
+    const c10::StorageImpl* storage = nullptr;
     if (!s.is_like(e, values[e.value], impl, storage)) {
-      // The relations of the tensors seen so far are unknown now.
-      if (stable_changed) s.storages.assign(count, nullptr);
+      if (!s.changed.empty()) s.forget();
       return false;
     }
     if (s.storages[i] != storage) {
@@ -216,14 +249,17 @@ bool TensorGuard::check(PyObject* const* values) noexcept {
       stable_changed |= !e.notes.is_argument;
     }
     s.impls[i] = impl;
+    s.note_memory(i, storage);
   }
-  return s.relations.holds(s.storages.data(), s.impls.data(), stable_changed);
+  const bool all_hold = s.memory_is_apart() && s.relations.holds(s.storages.data(), s.impls.data(), stable_changed);
+  if (!all_hold) s.forget();
+  return all_hold;
 }
 
 std::string TensorGuard::State::difference(const Expected& e, PyObject* object) const {
   using support::format;
   const TensorImpl* impl = nullptr;
-  const void* storage = nullptr;
+  const c10::StorageImpl* storage = nullptr;
   if (is_like(e, object, impl, storage)) return "";
   if (object == nullptr) return "expected a tensor, is unbound";
   if (Py_TYPE(object) != e.type) return format("expected a {}, is a {}", e.type->tp_name, Py_TYPE(object)->tp_name);
@@ -260,7 +296,7 @@ std::string TensorGuard::explain(PyObject* const* values, std::size_t& number) {
     std::string text = state_->difference(e, values[e.value]);
     if (!text.empty()) return text;
   }
-  return check(values) ? "" : "other tensors share storages than when it was captured";
+  return check(values) ? "" : "other tensors share memory than when it was captured";
 }
 
 std::string TensorGuard::text(std::size_t number) const {

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "braze/guard/compat.h"
 #include "braze/support/text.h"
 
 namespace braze::guard {
@@ -30,9 +31,26 @@ bool are_equal_frozensets(PyObject* a, PyObject* b) {
   return true;
 }
 
+bool is_size(PyObject* o) { return compat::is_builtin(o, "torch.Size"); }
+bool is_device(PyObject* o) { return compat::is_builtin(o, "torch.device"); }
+
+bool are_equal_slices(PyObject* a, PyObject* b) {
+  const auto* x = reinterpret_cast<PySliceObject*>(a);
+  const auto* y = reinterpret_cast<PySliceObject*>(b);
+  return are_equal_constants(x->start, y->start) && are_equal_constants(x->stop, y->stop) &&
+         are_equal_constants(x->step, y->step);
+}
+
+bool is_constant_slice(PyObject* o) {
+  if (!PySlice_Check(o)) return false;
+  const auto* s = reinterpret_cast<PySliceObject*>(o);
+  return is_constant(s->start) && is_constant(s->stop) && is_constant(s->step);
+}
+
 bool is_scalar_constant(PyObject* o) {
-  return o == Py_None || o == Py_Ellipsis || PyBool_Check(o) || PyLong_CheckExact(o) || PyFloat_CheckExact(o) ||
-         PyComplex_CheckExact(o) || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o);
+  return is_device(o) || is_constant_slice(o) || o == Py_None || o == Py_Ellipsis || PyBool_Check(o) ||
+         PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyComplex_CheckExact(o) || PyUnicode_CheckExact(o) ||
+         PyBytes_CheckExact(o);
 }
 
 /// Equal by the type's own comparison, which for exact int, str and bytes is C code.
@@ -64,7 +82,7 @@ bool is_constant(PyObject* o) noexcept {
   if (PyFrozenSet_CheckExact(o)) {
     return all_of_set(o, [](PyObject* key) { return is_constant(key); });
   }
-  if (!PyTuple_CheckExact(o)) return false;
+  if (!PyTuple_CheckExact(o) && !is_size(o)) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i) {
     if (!is_constant(PyTuple_GET_ITEM(o, i))) return false;
   }
@@ -79,9 +97,12 @@ bool are_equal_constants(PyObject* a, PyObject* b) noexcept {
     const Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
     return have_equal_bits(x.real, y.real) && have_equal_bits(x.imag, y.imag);
   }
-  if (PyTuple_CheckExact(a)) return are_equal_tuples(a, b);
+  if (PyTuple_CheckExact(a) || is_size(a)) return are_equal_tuples(a, b);
+  if (PySlice_Check(a)) return are_equal_slices(a, b);
   if (PyFrozenSet_CheckExact(a)) return are_equal_frozensets(a, b);
-  if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a)) return are_equal_builtins(a, b);
+  if (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a) || is_device(a)) {
+    return are_equal_builtins(a, b);
+  }
   return false;  // None, Ellipsis and bools are single objects
 }
 

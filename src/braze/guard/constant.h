@@ -1,5 +1,5 @@
-// Immutable values that guards compare by value: None, bool, int, float, complex, str, bytes, Ellipsis, and tuples and
-// frozensets of them. Exact types only; comparing runs no user code.
+// Immutable values that guards compare by value: None, bool, int, float, complex, str, bytes, Ellipsis, torch.device,
+// and tuples, frozensets, slices and torch.Size of them. Exact types only; comparing runs no user code.
 #pragma once
 
 #include <string>

@@ -24,7 +24,11 @@ class CompiledGuardSet final : public GuardSet {
   explicit CompiledGuardSet(Program program)
       : p_(std::move(program)),
         values_(p_.nodes.size(), kUnknown),
-        words_(p_.word_roles.size(), Word{&kNothing, kNever}) {}
+        words_(p_.word_roles.size(), Word{&kNothing, kNever}) {
+    for (const CompiledGuard& g : p_.guards) {
+      if (g.weak) weak_.push_back(g.weak.get());
+    }
+  }
 
   bool check(PyObject* const* slots, PyFunctionObject* function, PyObject** out) noexcept override {
     if (is_busy_) return false;  // user code ran inside a look-up
@@ -47,8 +51,7 @@ class CompiledGuardSet final : public GuardSet {
   std::vector<std::string> texts() const override { return guard_texts(p_); }
 
   bool is_dead() const noexcept override {
-    return std::any_of(p_.guards.begin(), p_.guards.end(),
-                       [](const CompiledGuard& g) { return g.weak && PyWeakref_GET_OBJECT(g.weak.get()) == Py_None; });
+    return std::any_of(weak_.begin(), weak_.end(), [](PyObject* w) { return PyWeakref_GET_OBJECT(w) == Py_None; });
   }
 
   int traverse(visitproc visit, void* arg) override;
@@ -239,6 +242,7 @@ class CompiledGuardSet final : public GuardSet {
   Program p_;
   std::vector<PyObject*> values_;  ///< per node: its value, borrowed; or kUnknown
   std::vector<Word> words_;
+  std::vector<PyObject*> weak_;  ///< weak references, owned by the guards
   bool held_are_walked_ = false;
   bool is_busy_ = false;
 };

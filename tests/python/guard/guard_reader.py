@@ -148,7 +148,7 @@ def read_module(m: Ref) -> None:
     """What a capture guards of one nn.Module call without hooks: class, hook tables, parameters, children."""
     m.typed()
     for table in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
-        m.attr(table).length()
+        m.attr(table).typed().length()
     m.require("instance_lacks", key="forward")
     m.type().class_attr("forward").same()
     m.attr("training").const()

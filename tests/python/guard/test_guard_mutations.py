@@ -979,6 +979,56 @@ def arguments_of_one_object_split():
 
 
 @case
+def arguments_of_one_array():
+    a = np.ones(8, "f4")
+    one = torch.from_numpy(a)
+    return two_tensors(torch.ones(8), torch.ones(8), [one, torch.from_numpy(a)],
+                       [one, torch.ones(8)], [torch.ones(8), torch.from_numpy(np.ones(8, "f4"))])
+
+
+@case
+def arguments_of_parts_of_one_array():
+    a = np.ones(12, "f4")
+    return two_tensors(torch.ones(8), torch.ones(8), [torch.from_numpy(a[:8]), torch.from_numpy(a[4:])],
+                       [torch.from_numpy(a[:8]), torch.ones(8)])
+
+
+@case
+def argument_over_the_memory_of_another():
+    x = torch.ones(8)
+    return two_tensors(torch.ones(8), torch.ones(8), [x, torch.from_numpy(x.numpy())], [torch.zeros(8), x])
+
+
+@case
+def array_argument_over_a_parameter():
+    m = nn.Linear(3, 3)
+    r = Reader(m, torch.ones(3, 3))
+    read_module(r.slot(0))
+    r.slot(1).tensor().fetch()
+    return (r, lambda: r.slots.__setitem__(1, torch.from_numpy(m.weight.detach().numpy())),
+            [lambda: r.slots.__setitem__(1, torch.from_numpy(np.zeros((3, 3), "f4")))])
+
+
+@case
+def device_constant():
+    o = Plain(device=torch.device("cpu"))
+    r = Reader(o)
+    r.slot(0).attr("device").const()
+    return r, lambda: setattr(o, "device", torch.device("meta")), [lambda: setattr(o, "device", torch.device("cpu"))]
+
+
+@case
+def size_and_slice_constants():
+    o = Plain(size=torch.Size([2, 3]), rows=slice(1, None, 2))
+    r = Reader(o)
+    ref = r.slot(0)
+    ref.attr("size").const()
+    ref.attr("rows").const()
+    return (r, lambda: setattr(o, "rows", slice(1, 5, 2)),
+            [lambda: setattr(o, "size", torch.ones(2, 3).shape), lambda: setattr(o, "rows", slice(1, None, 2))])
+
+
+@case
 def grad_appears():
     w = torch.ones(3, requires_grad=True)
     r = Reader(w)
