@@ -9,6 +9,7 @@
 #include "braze/aten/types.h"
 #include "braze/py/py_error.h"
 #include "braze/support/text.h"
+#include "braze/trace/call.h"
 #include "braze/trace/fake_tensor.h"
 #include "braze/trace/input_node.h"
 
@@ -21,17 +22,15 @@ constexpr c10::DispatchKeySet kForeignKeys({c10::DispatchKey::Python, c10::Dispa
                                             c10::DispatchKey::Conjugate, c10::DispatchKey::Negative,
                                             c10::DispatchKey::ZeroTensor});
 
-Geometry geometry_of(const at::Tensor& t) {
-  return {t.sizes().vec(), t.strides().vec(), t.storage_offset(), t.scalar_type(), t.device()};
-}
-
 /// The fake's storage is as large as the real one's, so that as_strided within bounds stays so.
 at::Tensor make_wrapper(const at::Tensor& real, graph::ValueId value) {
   const c10::InferenceMode mode(real.is_inference());
   const Geometry g = geometry_of(real);
   c10::Storage storage = empty_storage(real.storage().nbytes(), g.device);
   const at::Tensor wrapper = at::functionalization::impl::to_functional_tensor(make_fake(g, std::move(storage), value));
-  forbid_data_access(wrapper.unsafeGetTensorImpl()->unsafe_storage());
+  // functionalization itself asks this storage for its device, so only writing access can be forbidden: its data is
+  // null
+  wrapper.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()->set_throw_on_mutable_data_ptr();
   return wrapper;
 }
 

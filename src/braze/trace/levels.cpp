@@ -8,11 +8,13 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/python_function.h>
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <typeinfo>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "braze/aten/error.h"
 #include "braze/aten/types.h"
@@ -38,9 +40,12 @@ struct Target {
   TorchEdge at;
 };
 
+/// torch::autograd::PyNode (a Python autograd.Function): libtorch_python does not export the class.
+bool is_python_node(const Node& node) { return std::string_view(typeid(node).name()) == "N5torch8autograd6PyNodeE"; }
+
 bool runs_python(Node& node) {
-  return dynamic_cast<torch::autograd::PyNode*>(&node) != nullptr || !node.pre_hooks().empty() ||
-         !node.post_hooks().empty() || !node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() ||
+  return is_python_node(node) || !node.pre_hooks().empty() || !node.post_hooks().empty() ||
+         !node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() ||
          node.tensor_post_acc_grad_hooks() != nullptr;
 }
 
@@ -96,7 +101,7 @@ class Backward {
     for (std::uint32_t e = 0; e < node.num_outputs(); ++e)
       for (const auto& [i, edge] : edges_)
         if (node.next_edge(e) == edge) {
-          node.set_next_edge(e, cuts_.at(i));
+          node.next_edges()[e] = cuts_.at(i);  // set_next_edge wants a node without parents
           break;
         }
   }

@@ -3,6 +3,7 @@
 
 #include <ATen/core/enum_tag.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "braze/support/text.h"
@@ -43,12 +44,6 @@ std::string find_refusal(const c10::OperatorHandle& op, const std::string& name)
   return "";
 }
 
-bool aliases(const c10::OperatorHandle& op) {
-  for (const auto& r : op.schema().returns())
-    if (r.alias_info() != nullptr) return true;
-  return false;
-}
-
 OperatorFacts find_facts(const c10::OperatorHandle& op) {
   OperatorFacts f;
   f.name = qualified_name(op.schema());
@@ -56,13 +51,16 @@ OperatorFacts find_facts(const c10::OperatorHandle& op) {
   f.refusal = find_refusal(op, f.name);
   f.is_random = op.hasTag(at::Tag::nondeterministic_seeded);
   f.is_foreach = f.name.starts_with("aten::_foreach_");
-  f.is_view = aliases(op);
   const auto& parameters = op.schema().arguments();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     f.kinds.push_back(aten::kind_of(*parameters[i].real_type()));
     if (parameters[i].name() == "dropout_p") f.dropout = static_cast<int>(i);
   }
   const auto& returns = op.schema().returns();
+  f.returns_tensors = std::all_of(returns.begin(), returns.end(), [](const c10::Argument& r) {
+    const auto kind = aten::kind_of(*r.real_type());
+    return kind == aten::ArgKind::kTensor || kind == aten::ArgKind::kTensorList;
+  });
   f.returns_list = returns.size() == 1 && aten::kind_of(*returns[0].real_type()) == aten::ArgKind::kTensorList;
   return f;
 }

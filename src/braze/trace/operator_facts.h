@@ -18,9 +18,9 @@ struct OperatorFacts {
   std::string refusal;               ///< not empty: a trace cannot hold this operator, and why
   bool is_random = false;
   bool is_foreach = false;  ///< recorded as one node per tensor
-  bool is_view = false;
   bool returns_list = false;
-  int dropout = -1;  ///< parameter that makes a random operator deterministic when 0
+  bool returns_tensors = false;  ///< nothing but tensors, or one list of them
+  int dropout = -1;              ///< parameter that makes a random operator deterministic when 0
 };
 
 /// The reference stays valid; one cache per thread.

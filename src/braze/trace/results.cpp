@@ -1,0 +1,205 @@
+// Result types come from our shape rules where one is certain, else from PyTorch's meta kernel on twins of the
+// operands.
+#include <ATen/core/grad_mode.h>
+#include <c10/core/DefaultDtype.h>
+
+#include "braze/aten/types.h"
+#include "braze/graph/shape_rules.h"
+#include "braze/support/text.h"
+#include "braze/trace/call.h"
+
+namespace braze::trace {
+
+using aten::ArgKind;
+using graph::ValueId;
+using op::Op;
+
+namespace {
+
+/// A result before it has a value: where it lies, whose storage it shares.
+struct Result {
+  Geometry geometry;
+  at::Tensor alias;  ///< the operand whose storage it shares
+  bool is_defined = true;
+};
+
+/// Views that begin where their operand begins.
+bool begins_at_operand(Op op) {
+  switch (op) {
+    case Op::view:
+    case Op::_unsafe_view:
+    case Op::alias:
+    case Op::detach:
+    case Op::t:
+    case Op::transpose_int:
+    case Op::permute:
+    case Op::expand:
+    case Op::unsqueeze:
+    case Op::squeeze:
+    case Op::squeeze_dim:
+    case Op::squeeze_dims: return true;
+    default: return false;
+  }
+}
+
+Result result_of(const op::TensorType& t) {
+  return {{aten::to_ints(t.sizes), aten::to_ints(t.strides), 0, aten::to_scalar_type(t.dtype),
+           aten::to_c10_device(t.device)},
+          {},
+          true};
+}
+
+/// Nothing if no rule is certain.
+std::optional<std::vector<Result>> from_rules(const Call& c) {
+  if (c.facts.op == Op::kOther || !c.facts.returns_tensors) return std::nullopt;
+  const bool is_view = op::info(c.facts.op).effect == op::Effect::view;
+  if (is_view && !begins_at_operand(c.facts.op)) return std::nullopt;
+  std::vector<std::optional<op::TensorType>> types;
+  const auto dtype = aten::to_dtype(c10::get_default_dtype_as_scalartype());
+  if (!dtype || !graph::infer_types(c.r.graph, c.facts.op, c.args, *dtype, types)) return std::nullopt;
+  std::vector<Result> results;
+  for (const auto& t : types) {
+    Result& r = results.emplace_back(t ? result_of(*t) : Result{{}, {}, false});
+    if (!is_view) continue;
+    r.alias = c.operands[0];
+    r.geometry.offset = r.alias.storage_offset();
+  }
+  return results;
+}
+
+/// An operand and the meta tensor that stands for it.
+struct Twin {
+  at::Tensor fake, meta;
+};
+
+class MetaKernel {
+ public:
+  explicit MetaKernel(Call& c) : c_(c) {}
+
+  std::vector<Result> run() {
+    for (std::size_t i = 0; i < c_.facts.kinds.size(); ++i) replace(c_.stack[c_.base + i], c_.facts.kinds[i]);
+    c_.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &c_.stack);
+    std::vector<Result> results;
+    for (std::size_t i = c_.base; i < c_.stack.size(); ++i) {
+      const c10::IValue& v = c_.stack[i];
+      if (v.isTensorList())
+        for (const at::Tensor& t : v.toTensorVector()) results.push_back(result(t));
+      else if (v.isTensor() || v.isNone()) results.push_back(result(v.isNone() ? at::Tensor() : v.toTensor()));
+    }
+    return results;
+  }
+
+ private:
+  at::Tensor twin(const at::Tensor& t) {
+    if (!t.defined()) return t;
+    for (const Twin& known : twins_)
+      if (known.fake.is_same(t)) return known.meta;
+    twins_.push_back({t, meta_twin(t)});
+    return twins_.back().meta;
+  }
+
+  void replace(c10::IValue& v, ArgKind kind) {
+    if (kind == ArgKind::kDevice && (c_.operands.empty() || !v.isNone())) {
+      v = at::Device(at::kMeta);
+    } else if (v.isTensor()) {
+      v = twin(v.toTensor());
+    } else if (kind == ArgKind::kTensorList && !v.isNone()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& t : v.toTensorVector()) list.push_back(twin(t));
+      v = list;
+    } else if (kind == ArgKind::kOptionalTensorList && !v.isNone()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const c10::IValue& e : v.toListRef())
+        list.push_back(e.isNone() ? std::nullopt : std::optional(twin(e.toTensor())));
+      v = list;
+    }
+  }
+
+  Result result(const at::Tensor& meta) const {
+    if (!meta.defined()) return {{}, {}, false};
+    if (meta.layout() != at::kStrided) c_.r.fail(support::format("{}: a result that is not strided", c_.facts.name));
+    if (!aten::to_dtype(meta.scalar_type()))
+      c_.r.fail(support::format("{}: a result of element type {}", c_.facts.name, c10::toString(meta.scalar_type())));
+    Result r{geometry_of(meta), {}, true};
+    r.geometry.device = c_.device.value_or(at::Device(at::kCPU));
+    for (const Twin& t : twins_)
+      if (t.meta.unsafeGetTensorImpl()->unsafe_storage().is_alias_of(meta.unsafeGetTensorImpl()->unsafe_storage()))
+        r.alias = t.fake;
+    return r;
+  }
+
+  Call& c_;
+  std::vector<Twin> twins_;
+};
+
+/// Results of a region without autograd leave it for a replay under grad mode too.
+ValueId detached(Recorder& r, ValueId value, const op::TensorType& type) {
+  const bool can_require_grad = op::is_floating(type.dtype) || op::is_complex(type.dtype);
+  if (at::GradMode::is_enabled() || !r.had_grad_mode || r.is_backward || !can_require_grad) return value;
+  return graph::add_node(r.graph, "aten::detach", {value}, {type}, r.at)[0];
+}
+
+std::vector<ValueId> add_node(Call& c, const std::vector<Result>& results) {
+  std::vector<op::TensorType> types;
+  for (const Result& r : results)
+    if (r.is_defined) types.push_back(type_of(r.geometry));
+  const auto values = graph::add_node(c.r.graph, c.facts.name, std::move(c.args), std::move(types), c.r.at);
+  std::vector<ValueId> all;
+  std::size_t next = 0;
+  for (const Result& r : results) all.push_back(r.is_defined ? values[next++] : ValueId());
+  graph::Node& node = c.r.graph.nodes.back();
+  node.results = all;
+  node.returns_list = c.facts.returns_list;
+  return all;
+}
+
+at::Tensor make_result(Call& c, const Result& r, ValueId value) {
+  if (!r.is_defined) return {};
+  value = detached(c.r, value, type_of(r.geometry));
+  if (!r.alias.defined()) return make_fake(r.geometry, value);
+  return make_fake(r.geometry, r.alias.unsafeGetTensorImpl()->unsafe_storage(), value);
+}
+
+/// From the rules: the arguments are still on the stack.
+void push_results(Call& c, const std::vector<at::Tensor>& fakes) {
+  c.stack.erase(c.stack.begin() + static_cast<std::ptrdiff_t>(c.base), c.stack.end());
+  if (c.facts.returns_list) c.stack.emplace_back(c10::List<at::Tensor>(fakes));
+  else
+    for (const at::Tensor& t : fakes) c.stack.emplace_back(t);
+}
+
+/// From a meta kernel: its results are there, numbers among them stay.
+void replace_results(Call& c, const std::vector<at::Tensor>& fakes) {
+  std::size_t next = 0;
+  for (std::size_t i = c.base; i < c.stack.size(); ++i) {
+    c10::IValue& v = c.stack[i];
+    if (v.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (std::size_t n = v.toTensorVector().size(); n > 0; --n) list.push_back(fakes[next++]);
+      v = list;
+    } else if (v.isTensor() || v.isNone()) {
+      v = fakes[next++];
+    }
+  }
+}
+
+}  // namespace
+
+void append_node(Call& c) {
+  const auto known = from_rules(c);
+  const std::vector<Result> results = known ? *known : MetaKernel(c).run();
+  const std::vector<ValueId> values = add_node(c, results);
+  std::vector<at::Tensor> fakes;
+  for (std::size_t i = 0; i < results.size(); ++i) fakes.push_back(make_result(c, results[i], values[i]));
+  known ? push_results(c, fakes) : replace_results(c, fakes);
+}
+
+Geometry geometry_of(const at::Tensor& t) {
+  return {t.sizes().vec(), t.strides().vec(), t.storage_offset(), t.scalar_type(), t.device()};
+}
+
+op::TensorType type_of(const Geometry& g) {
+  return {*aten::to_dtype(g.dtype), aten::to_exprs(g.sizes), aten::to_exprs(g.strides), aten::to_device(g.device)};
+}
+
+}  // namespace braze::trace
