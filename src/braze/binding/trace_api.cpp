@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "braze/aten/error.h"
+#include "braze/trace/attributes.h"
 #include "braze/trace/eager_oracle.h"
 #include "braze/trace/tracer.h"
 
@@ -168,6 +169,7 @@ void register_trace(py11::module_& m) {
       .def("run_forward", [](const Traced& t, const py11::sequence& in) {
         return run_oracle([&] { return t.oracle->run_forward(borrow_all(in)); });
       });
+  m.def("is_refused_attribute", &trace::is_refused_attribute);
   m.def("trace", &trace_callable, py11::arg("f"), py11::arg("inputs"));
 }
 

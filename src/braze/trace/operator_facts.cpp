@@ -50,6 +50,7 @@ OperatorFacts find_facts(const c10::OperatorHandle& op) {
   f.op = op::find_op(f.name);
   f.refusal = find_refusal(op, f.name);
   f.is_random = op.hasTag(at::Tag::nondeterministic_seeded);
+  f.has_meta_kernel = op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta);
   f.is_foreach = f.name.starts_with("aten::_foreach_");
   const auto& parameters = op.schema().arguments();
   for (std::size_t i = 0; i < parameters.size(); ++i) {

@@ -17,6 +17,7 @@ struct OperatorFacts {
   std::vector<aten::ArgKind> kinds;  ///< one per parameter
   std::string refusal;               ///< not empty: a trace cannot hold this operator, and why
   bool is_random = false;
+  bool has_meta_kernel = false;
   bool is_foreach = false;  ///< recorded as one node per tensor
   bool returns_list = false;
   bool returns_tensors = false;  ///< nothing but tensors, or one list of them

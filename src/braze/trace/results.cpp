@@ -77,6 +77,7 @@ class MetaKernel {
   explicit MetaKernel(Call& c) : c_(c) {}
 
   std::vector<Result> run() {
+    if (!c_.facts.has_meta_kernel) c_.r.fail(support::format("{}: no meta kernel", c_.facts.name));
     for (std::size_t i = 0; i < c_.facts.kinds.size(); ++i) replace(c_.stack[c_.base + i], c_.facts.kinds[i]);
     c_.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &c_.stack);
     std::vector<Result> results;
