@@ -11,8 +11,8 @@
 #include "braze/compile/compile.h"
 #include "braze/py/py_error.h"
 #include "braze/runtime/executable.h"
-#include "braze/toolchain/cpu_features.h"
 #include "braze/support/options.h"
+#include "braze/toolchain/cpu_features.h"
 
 namespace braze::binding {
 
@@ -73,15 +73,21 @@ autograd::Segment make_segment(const std::string& text, std::size_t forward_node
   return s;
 }
 
+template <class F>
+auto with_python_errors(F&& f) {
+  try {
+    return f();
+  } catch (const braze::py::PyError&) {
+    throw py::error_already_set();
+  }
+}
+
 std::vector<py::object> call(runtime::Executable& e, const std::vector<py::object>& tensors) {
   std::vector<PyObject*> inputs;
   for (const py::object& t : tensors) inputs.push_back(t.ptr());
   std::vector<py::object> outputs;
-  try {
-    for (auto& o : e.run(inputs)) outputs.push_back(py::reinterpret_steal<py::object>(o.release()));
-  } catch (const braze::py::PyError&) {
-    throw py::error_already_set();
-  }
+  for (auto& o : with_python_errors([&] { return e.run(inputs); }))
+    outputs.push_back(py::reinterpret_steal<py::object>(o.release()));
   return outputs;
 }
 
@@ -92,8 +98,10 @@ void register_runtime(py::module_& m) {
       .def(py::init([](const std::string& text, const std::string& backend, std::size_t forward_nodes,
                        std::size_t forward_outputs, const std::vector<LevelSpec>& levels,
                        const std::vector<std::pair<std::uint32_t, std::uint32_t>>& mutations) {
-             return runtime::make_executable(make_segment(text, forward_nodes, forward_outputs, levels, mutations),
-                                             parse_backend(backend), std::make_shared<GraphCompiler>());
+             return with_python_errors([&] {
+               return runtime::make_executable(make_segment(text, forward_nodes, forward_outputs, levels, mutations),
+                                               parse_backend(backend), std::make_shared<GraphCompiler>());
+             });
            }),
            py::arg("text"), py::kw_only(), py::arg("backend") = "braze", py::arg("forward_nodes") = 0,
            py::arg("forward_outputs") = 0, py::arg("levels") = std::vector<LevelSpec>(),

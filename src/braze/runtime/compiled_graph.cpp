@@ -41,6 +41,7 @@ CompiledGraph::CompiledGraph(graph::Graph graph, PlanCompiler* compiler)
   try {
     executor_.emplace(compiler->compile(graph_), kernel_library());
     has_checks_ = launches_with_checks(executor_->plan());
+    if (const std::string warning = kernel_library().take_warning(); !warning.empty()) support::warn_once(warning);
   } catch (const support::CompileError& e) {
     if (strict) throw;
     warn_of_replay(e.what());
