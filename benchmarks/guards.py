@@ -12,9 +12,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests/python/guard"))
 
-import torch  # noqa: E402
-from guard_reader import Reader, read_module  # noqa: E402
-from torch import nn  # noqa: E402
+import torch
+from guard_reader import Reader, read_module
+from torch import nn
 
 
 class Scale(nn.Module):
@@ -39,8 +39,10 @@ def guarded(model: nn.Module, x: torch.Tensor) -> Reader:
     built = time.thread_time()
     assert r.check() is not None
     checked = time.thread_time()
-    print(f"  {len(r.guards.texts())} guards; build {1e3 * (built - start):.1f} ms, "
-          f"first check {1e6 * (checked - built):.0f} us")
+    print(
+        f"  {len(r.guards.texts())} guards; build {1e3 * (built - start):.1f} ms, "
+        f"first check {1e6 * (checked - built):.0f} us"
+    )
     return r
 
 
@@ -81,10 +83,14 @@ def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 300
     x = torch.ones(4, 8)
     measure("one module", Scale(), x)
-    measure(f"deep{count}: a chain of modules with one parameter each",
-            nn.Sequential(*[Scale() for _ in range(count)]), x)
-    measure(f"{count // 2} linear layers, two parameters each",
-            nn.Sequential(*[nn.Linear(8, 8) for _ in range(count // 2)]), x)
+    measure(
+        f"deep{count}: a chain of modules with one parameter each", nn.Sequential(*[Scale() for _ in range(count)]), x
+    )
+    measure(
+        f"{count // 2} linear layers, two parameters each",
+        nn.Sequential(*[nn.Linear(8, 8) for _ in range(count // 2)]),
+        x,
+    )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ struct Expected {
   std::uint32_t value = 0;
   caffe2::TypeMeta dtype;
   c10::Device device{c10::kCPU};
-  bool requires_grad = false, is_leaf = true, is_view = false;
+  bool requires_grad = false, is_leaf = true;
+  int view = 0;
   TensorGuard::Notes notes;
 };
 
@@ -53,15 +54,21 @@ bool is_plain_impl(const TensorImpl* impl) {
 }
 
 struct AutogradFacts {
-  bool requires_grad = false, is_leaf = true, is_view = false;
-  bool operator==(const AutogradFacts&) const = default;
+  bool requires_grad = false, is_leaf = true;
 };
 
 AutogradFacts autograd_facts(const TensorImpl* impl) noexcept {
   const auto* meta = static_cast<const AutogradMeta*>(impl->autograd_meta());
   if (meta == nullptr) return {};
   const bool has_function = static_cast<bool>(meta->grad_fn_);
-  return {has_function || meta->requires_grad_, !has_function, meta->is_view_};
+  return {has_function || meta->requires_grad_, !has_function};
+}
+
+/// 0: no differentiable view, 1: a view, 2: a view of a base that requires a gradient.
+int view_kind(PyObject* tensor) noexcept {
+  const at::Tensor& t = THPVariable_Unpack(tensor);
+  if (!t.is_view()) return 0;
+  return t._base().requires_grad() ? 2 : 1;
 }
 
 const c10::StorageImpl* storage_of(const TensorImpl* impl) noexcept {
@@ -153,7 +160,7 @@ std::size_t TensorGuard::add(py::Borrowed<> example, std::uint32_t value_index, 
   e.device = impl->device();
   e.requires_grad = facts.requires_grad;
   e.is_leaf = facts.is_leaf;
-  e.is_view = facts.is_view;
+  e.view = notes.is_view ? view_kind(example.get()) : 0;
   e.notes = notes;
   for (const auto values : {impl->sizes(), impl->strides()}) {
     state_->shapes.insert(state_->shapes.end(), values.begin(), values.end());
@@ -196,7 +203,7 @@ bool TensorGuard::State::is_like(const Expected& e, PyObject* object, const Tens
   if (impl->device() != e.device) return false;
   const AutogradFacts facts = autograd_facts(impl);
   if (facts.requires_grad != e.requires_grad || facts.is_leaf != e.is_leaf) return false;
-  if (e.notes.is_view && facts.is_view != e.is_view) return false;
+  if (e.notes.is_view && view_kind(object) != e.view) return false;
   const std::int64_t offset = impl->storage_offset();
   if (e.notes.has_storage_offset && offset != e.offset) return false;
   storage = storage_of(impl);
@@ -281,9 +288,8 @@ std::string TensorGuard::State::difference(const Expected& e, PyObject* object) 
   }
   if (facts.is_leaf != e.is_leaf) return format("expected is_leaf={}, has {}", e.is_leaf, facts.is_leaf);
   if (impl->key_set().raw_repr() != e.keys) return "expected other dispatch keys (inference, conjugate, negative)";
-  if (e.notes.is_view && facts.is_view != e.is_view) {
-    return format("expected is_view={}, has {}", e.is_view, facts.is_view);
-  }
+  if (e.notes.is_view && view_kind(object) != e.view)
+    return "expected another kind of view (none, plain, of a base with gradient)";
   if (e.notes.has_storage_offset && impl->storage_offset() != e.offset) {
     return format("expected storage offset {}, has {}", e.offset, impl->storage_offset());
   }

@@ -31,7 +31,7 @@ class TensorGuard {
   struct Notes {
     bool is_argument = false;         ///< changes from call to call (a parameter does not)
     bool has_storage_offset = false;  ///< the storage offset is part of what was read
-    bool is_view = false;             ///< whether the tensor is a differentiable view is part of what was read
+    bool is_view = false;  ///< it is written: being a differentiable view, and of which kind of base, matters
   };
 
   TensorGuard();

@@ -135,6 +135,11 @@ Outcome Attempt::finish(OutputBuilder& outputs) {
     BRAZE_CHECK(record != nullptr, "input {} of the trace has no source", fetched.size());
     fetched.push_back(record->source);
   }
+  for (const autograd::Mutation& written : capture.segment.mutations) {
+    Record* record = world_.record_of_real(world_.tracer.primals()[written.primal].borrow());
+    if (record != nullptr)
+      world_.guards.require(guard::GuardKind::kTensor, record->source, record->real.borrow(), guard::kTensorIsView);
+  }
   capture.recipe = outputs.build(fetched.size());
   fetched.insert(fetched.end(), outputs.fetched().begin(), outputs.fetched().end());
   capture.guards = world_.guards.build(fetched, slots_);

@@ -256,7 +256,6 @@ const std::unordered_set<std::string>& extra_operations() {
                                                         "nelement",
                                                         "numel",
                                                         "stride",
-                                                        "storage_offset",
                                                         "element_size",
                                                         "get_device",
                                                         "is_contiguous",

@@ -78,8 +78,11 @@ def nested_tuple_of_constants():
     o = Plain(shape=(1, ("a", 2.0)))
     r = Reader(o)
     r.slot(0).attr("shape").const()
-    return (r, lambda: setattr(o, "shape", (1, ("a", 2))),
-            [lambda: setattr(o, "shape", eval("(1, ('a', 2.0))")), lambda: setattr(o, "x", 0)])
+    return (
+        r,
+        lambda: setattr(o, "shape", (1, ("a", 2))),
+        [lambda: setattr(o, "shape", eval("(1, ('a', 2.0))")), lambda: setattr(o, "x", 0)],
+    )
 
 
 @case
@@ -202,7 +205,11 @@ def list_element():
     c = [1.0, 2.0]
     r = Reader(c)
     r.slot(0).typed().item(0).const()
-    return r, lambda: c.__setitem__(0, 5.0), [lambda: c.append(1), lambda: c.__setitem__(1, 7), lambda: c.extend([0] * 99)]
+    return (
+        r,
+        lambda: c.__setitem__(0, 5.0),
+        [lambda: c.append(1), lambda: c.__setitem__(1, 7), lambda: c.extend([0] * 99)],
+    )
 
 
 @case
@@ -443,8 +450,11 @@ def function_default():
     o = Plain(g=g)
     r = Reader(o)
     r.slot(0).attr("g").same().defaults().const()
-    return r, lambda: setattr(g, "__defaults__", (7,)), [lambda: setattr(g, "__doc__", "x"),
-                                                        lambda: setattr(g, "__defaults__", eval("(2,)"))]
+    return (
+        r,
+        lambda: setattr(g, "__defaults__", (7,)),
+        [lambda: setattr(g, "__doc__", "x"), lambda: setattr(g, "__defaults__", eval("(2,)"))],
+    )
 
 
 @case
@@ -580,8 +590,11 @@ def environment():
     os.environ["BRAZE_GUARD_CASE"] = "2"
     r = Reader()
     r.guards.require("environment", None, "2", key="BRAZE_GUARD_CASE")
-    return (r, lambda: os.environ.update(BRAZE_GUARD_CASE="4"),
-            [lambda: os.environ.update(BRAZE_GUARD_OTHER="1"), lambda: os.environ.update(BRAZE_GUARD_CASE="2")])
+    return (
+        r,
+        lambda: os.environ.update(BRAZE_GUARD_CASE="4"),
+        [lambda: os.environ.update(BRAZE_GUARD_OTHER="1"), lambda: os.environ.update(BRAZE_GUARD_CASE="2")],
+    )
 
 
 @case
@@ -621,8 +634,11 @@ def array_dtype():
     o = Plain(a=np.zeros((2, 3)))
     r = Reader(o)
     r.slot(0).attr("a").require("array", o.a)
-    return (r, lambda: setattr(o, "a", np.zeros((2, 3), "f4")),
-            [lambda: o.a.fill(3), lambda: setattr(o, "a", np.ones((2, 3)))])
+    return (
+        r,
+        lambda: setattr(o, "a", np.zeros((2, 3), "f4")),
+        [lambda: o.a.fill(3), lambda: setattr(o, "a", np.ones((2, 3)))],
+    )
 
 
 @case
@@ -729,8 +745,12 @@ def module_case(m, change, *others):
 @case
 def parameter_data_of_other_shape():
     m = nn.Linear(3, 3)
-    return module_case(m, lambda: setattr(m.weight, "data", torch.ones(4, 3)),
-                       lambda: setattr(m.weight, "data", torch.ones(3, 3)), lambda: m.weight.data.fill_(2.0))
+    return module_case(
+        m,
+        lambda: setattr(m.weight, "data", torch.ones(4, 3)),
+        lambda: setattr(m.weight, "data", torch.ones(3, 3)),
+        lambda: m.weight.data.fill_(2.0),
+    )
 
 
 @case
@@ -754,8 +774,11 @@ def parameter_frozen():
 @case
 def parameter_replaced_by_equal_one():
     m = nn.Linear(3, 3)
-    return module_case(m, lambda: setattr(m, "weight", nn.Parameter(torch.ones(5, 3))),
-                       lambda: setattr(m, "weight", nn.Parameter(torch.ones(3, 3))))
+    return module_case(
+        m,
+        lambda: setattr(m, "weight", nn.Parameter(torch.ones(5, 3))),
+        lambda: setattr(m, "weight", nn.Parameter(torch.ones(3, 3))),
+    )
 
 
 @case
@@ -798,8 +821,11 @@ def training_flag_of_a_child():
 @case
 def forward_hook_added():
     m = nn.Sequential(nn.Tanh())
-    return module_case(m, lambda: m[0].register_forward_hook(lambda *a: None),
-                       lambda: m[0].register_forward_hook(lambda *a: None).remove())
+    return module_case(
+        m,
+        lambda: m[0].register_forward_hook(lambda *a: None),
+        lambda: m[0].register_forward_hook(lambda *a: None).remove(),
+    )
 
 
 @case
@@ -880,6 +906,16 @@ def tensor_view_noted():
 
 
 @case
+def tensor_view_of_a_base_with_gradient():
+    def cut(t):
+        w = torch.ones(4, requires_grad=True)
+        with torch.no_grad():
+            return w[:2]
+
+    return tensor_case(torch.ones(4)[:2], cut, lambda t: torch.zeros(4)[:2], bits=2)
+
+
+@case
 def tensor_conjugated():
     return tensor_case(torch.ones(2, dtype=torch.complex64), lambda t: t.conj())
 
@@ -932,16 +968,22 @@ def tensor_argument_aliases_parameter():
     r = Reader(m, torch.ones(3, 3))
     read_module(r.slot(0))
     r.slot(1).tensor().fetch()
-    return (r, lambda: r.slots.__setitem__(1, m.weight.detach()),
-            [lambda: r.slots.__setitem__(1, torch.zeros(3, 3)), lambda: r.slots.__setitem__(1, m.weight.detach().clone())])
+    return (
+        r,
+        lambda: r.slots.__setitem__(1, m.weight.detach()),
+        [lambda: r.slots.__setitem__(1, torch.zeros(3, 3)), lambda: r.slots.__setitem__(1, m.weight.detach().clone())],
+    )
 
 
 def two_tensors(a, b, change, *others):
     r = Reader(a, b)
     r.slot(0).tensor().fetch()
     r.slot(1).tensor().fetch()
-    return r, lambda: r.slots.__setitem__(slice(None), change), [lambda o=o: r.slots.__setitem__(slice(None), o)
-                                                                for o in others]
+    return (
+        r,
+        lambda: r.slots.__setitem__(slice(None), change),
+        [lambda o=o: r.slots.__setitem__(slice(None), o) for o in others],
+    )
 
 
 BASE = torch.arange(8.0)
@@ -982,15 +1024,24 @@ def arguments_of_one_object_split():
 def arguments_of_one_array():
     a = np.ones(8, "f4")
     one = torch.from_numpy(a)
-    return two_tensors(torch.ones(8), torch.ones(8), [one, torch.from_numpy(a)],
-                       [one, torch.ones(8)], [torch.ones(8), torch.from_numpy(np.ones(8, "f4"))])
+    return two_tensors(
+        torch.ones(8),
+        torch.ones(8),
+        [one, torch.from_numpy(a)],
+        [one, torch.ones(8)],
+        [torch.ones(8), torch.from_numpy(np.ones(8, "f4"))],
+    )
 
 
 @case
 def arguments_of_parts_of_one_array():
     a = np.ones(12, "f4")
-    return two_tensors(torch.ones(8), torch.ones(8), [torch.from_numpy(a[:8]), torch.from_numpy(a[4:])],
-                       [torch.from_numpy(a[:8]), torch.ones(8)])
+    return two_tensors(
+        torch.ones(8),
+        torch.ones(8),
+        [torch.from_numpy(a[:8]), torch.from_numpy(a[4:])],
+        [torch.from_numpy(a[:8]), torch.ones(8)],
+    )
 
 
 @case
@@ -1005,8 +1056,11 @@ def array_argument_over_a_parameter():
     r = Reader(m, torch.ones(3, 3))
     read_module(r.slot(0))
     r.slot(1).tensor().fetch()
-    return (r, lambda: r.slots.__setitem__(1, torch.from_numpy(m.weight.detach().numpy())),
-            [lambda: r.slots.__setitem__(1, torch.from_numpy(np.zeros((3, 3), "f4")))])
+    return (
+        r,
+        lambda: r.slots.__setitem__(1, torch.from_numpy(m.weight.detach().numpy())),
+        [lambda: r.slots.__setitem__(1, torch.from_numpy(np.zeros((3, 3), "f4")))],
+    )
 
 
 @case
@@ -1024,8 +1078,11 @@ def size_and_slice_constants():
     ref = r.slot(0)
     ref.attr("size").const()
     ref.attr("rows").const()
-    return (r, lambda: setattr(o, "rows", slice(1, 5, 2)),
-            [lambda: setattr(o, "size", torch.ones(2, 3).shape), lambda: setattr(o, "rows", slice(1, None, 2))])
+    return (
+        r,
+        lambda: setattr(o, "rows", slice(1, 5, 2)),
+        [lambda: setattr(o, "size", torch.ones(2, 3).shape), lambda: setattr(o, "rows", slice(1, None, 2))],
+    )
 
 
 @case
@@ -1042,7 +1099,11 @@ def grad_vanishes():
     (w * w).sum().backward()
     r = Reader(w)
     r.slot(0).tensor().child("grad", w.grad).tensor().fetch()
-    return r, lambda: setattr(w, "grad", None), [lambda: setattr(w, "grad", torch.zeros(3)), lambda: (w * w).sum().backward()]
+    return (
+        r,
+        lambda: setattr(w, "grad", None),
+        [lambda: setattr(w, "grad", torch.zeros(3)), lambda: (w * w).sum().backward()],
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -279,7 +279,11 @@ def test_what_cannot_be_guarded_is_refused():
     class Sub(torch.Tensor):
         pass
 
-    for t in (torch.ones(2).as_subclass(Sub), torch.ones(2).to_sparse(), torch.quantize_per_tensor(torch.ones(2), 1, 0, torch.qint8)):
+    for t in (
+        torch.ones(2).as_subclass(Sub),
+        torch.ones(2).to_sparse(),
+        torch.quantize_per_tensor(torch.ones(2), 1, 0, torch.qint8),
+    ):
         r = Reader(t)
         r.slot(0).tensor()
         with pytest.raises(RuntimeError, match="is_plain_tensor"):
@@ -321,7 +325,7 @@ def test_check_creates_a_dict_for_an_object_without_and_sees_later_stores():
 
 
 def test_many_unrelated_stores_stay_cheap():
-    """A store beside what was read costs about a look-up per key that was read in that dict, not a walk of the model."""
+    """A store beside what was read costs about a look-up per key that was read in that dict, no walk of the model."""
     model = nn.Sequential(*[nn.Linear(4, 4) for _ in range(100)])
     r = Reader(model)
     read_module(r.slot(0))
