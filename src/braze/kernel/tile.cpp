@@ -653,7 +653,11 @@ class Tiler {
       name_folded(s.value, scope);
       scope.body.push_back(store(s.buffer, s.index, s.value));
     }
-    for (Statement& s : scope.body) body.push_back(std::move(s));
+    if (scope.body.empty()) return;
+    Statement first =
+        launch ? loop("first", SymExpr::symbol("begin"), min(SymExpr::symbol("end"), SymExpr(1))) : loop("first", 0, 1);
+    first.body = std::move(scope.body);
+    body.push_back(std::move(first));
   }
 
   void fold_columns(std::vector<Statement>& body, bool launch) {
@@ -678,11 +682,7 @@ class Tiler {
     std::vector<Statement> totals, columns;
     fold_totals(totals, true);
     fold_columns(columns, true);
-    if (!totals.empty()) {
-      Statement first = loop("first", SymExpr::symbol("begin"), min(SymExpr::symbol("end"), SymExpr(1)));
-      first.body = std::move(totals);
-      k_.fold.push_back(std::move(first));
-    }
+    for (Statement& s : totals) k_.fold.push_back(std::move(s));
     out_.fold_extent = 1;
     if (columns.empty()) return;
     out_.fold_extent = inner_.empty() ? vector_->extent : inner_[0]->extent;

@@ -69,6 +69,8 @@ class Recorder(TorchDispatchMode):
         texts = [f"{name}={self.arg(a)}" for name, a in given.items()]
         out = func(*args, **kwargs)
         results = out if isinstance(out, (list, tuple)) else [out]
+        if not all(isinstance(t, torch.Tensor | None) for t in results):
+            return out
         left = ", ".join(self.define(t) for t in results)
         if isinstance(out, list):
             left = f"[{left}]"

@@ -142,7 +142,8 @@ def test_special_numbers() -> None:
         exact=True,
     )
     check(lambda x, y: (x // y, x % y, torch.fmod(x, y), torch.div(x, y, rounding_mode="trunc")), x, y, exact=True)
-    check(lambda x: (x.exp(), x.tanh(), x.sigmoid(), x.erf(), F.gelu(x), F.silu(x), x.log(), x.sqrt(), x.rsqrt()), x)
+    z = x.masked_fill(x == 3e38, 1e30)  # eager overflows in gelu(3e38)
+    check(lambda x: (x.exp(), x.tanh(), x.sigmoid(), x.erf(), F.gelu(x), F.silu(x), x.log(), x.sqrt(), x.rsqrt()), z)
     check(lambda x: (x.amax(), x.amin(), x.argmax(), x.argmin()), x, exact=True)
     check(
         lambda x: (x.view(3, 13).amax(1), x.view(3, 13).amax(0), x.view(3, 13).argmax(1), x.view(3, 13).argmin(0)),
@@ -154,9 +155,9 @@ def test_special_numbers() -> None:
 
 @pytest.mark.parametrize(
     "f",
-    ["exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
-     "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc", "erfinv", "lgamma", "digamma", "exp2", "sqrt", "rsqrt", "reciprocal"],
-)  # fmt: skip
+    "exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv "
+    "lgamma digamma exp2 sqrt rsqrt reciprocal".split(),
+)
 def test_functions(f: str) -> None:
     x = torch.linspace(-4, 4, 999)
     check(lambda x: getattr(torch, f)(x) if hasattr(torch, f) else getattr(torch.special, f)(x), x)

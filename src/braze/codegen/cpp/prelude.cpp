@@ -85,8 +85,8 @@ template <class F> IN F copysign_(F m, F s) { using I = typename tr<F>::I; I top
 template <class F> IN F sel_(decltype(F{} < F{}) c, F a, F b) { return c ? a : b; }  // by a comparison of the same width
 template <class F> IN F maximum_(F a, F b) { F r = max_(a, b); if constexpr (is_int<F>) return r; else return sel_(a != a, a, r); }
 template <class F> IN F minimum_(F a, F b) { F r = min_(a, b); if constexpr (is_int<F>) return r; else return sel_(a != a, a, r); }
-template <class F> IN F fmax_(F a, F b) { if constexpr (is_int<F>) return max_(a, b); else return sel_(b != b, a, max_(a, b)); }
-template <class F> IN F fmin_(F a, F b) { if constexpr (is_int<F>) return min_(a, b); else return sel_(b != b, a, min_(a, b)); }
+template <class F> IN F fmax_(F a, F b) { if constexpr (is_int<F>) return max_(a, b); else return sel_(a != a, b, max_(b, a)); }
+template <class F> IN F fmin_(F a, F b) { if constexpr (is_int<F>) return min_(a, b); else return sel_(a != a, b, min_(b, a)); }
 template <class F> IN F relu_(F v) { return max_(F{}, v); }  // nan stays nan
 template <class F> IN F sign_(F x) { F one = splat<F>(1), z{}; return sel_(x > z, one, z) - sel_(x < z, one, z); }
 template <class F> IN F rsqrt_(F x) { return 1 / sqrt_(x); }
@@ -183,7 +183,7 @@ template <class F> IN F gelu_(F x) {  // max(x, 0) - |x| t, t = erfc(|x| / sqrt 
   F t = 12582912.f - q, n = t - 12582912.f, r = -q - n;
   F p = fma_(r, 0x1.446deap-13f, 0x1.5f8b0ep-10f); p = fma_(p, r, 0x1.3b29e2p-7f); p = fma_(p, r, 0x1.c6ae26p-5f); p = fma_(p, r, 0x1.ebfbe0p-3f); p = fma_(p, r, 0x1.62e432p-1f); p = fma_(p, r, 1.f);
   F g = fma_(-a, scale_(p, n, bits<I>(t) - 0x4b400000), max_(splat<F>(0.f), x));
-  return sel_(x == splat<F>(-__builtin_inff()), splat<F>(__builtin_nanf("")), g); }  // PyTorch: -inf * 0
+  return sel_(abs_(x) == splat<F>(__builtin_inff()), splat<F>(__builtin_nanf("")), g); }  // as eager: inf * 0
 }
 template <class F> IN F log_(F x) {
   if constexpr (!is_f32<F>) return each<F>(x, [](auto v) BODY { return __builtin_log(v); }); else {
