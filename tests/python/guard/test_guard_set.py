@@ -325,7 +325,7 @@ def test_check_creates_a_dict_for_an_object_without_and_sees_later_stores():
 
 
 def test_many_unrelated_stores_stay_cheap():
-    """A store beside what was read costs about a look-up per key that was read in that dict, no walk of the model."""
+    """A store beside what was read costs a look-up per key that was read in that dict, not a walk of the model."""
     model = nn.Sequential(*[nn.Linear(4, 4) for _ in range(100)])
     r = Reader(model)
     read_module(r.slot(0))
