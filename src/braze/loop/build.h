@@ -31,6 +31,7 @@ class BodyBuilder {
   Term load_if(Term mask, TensorId tensor, DType type, std::vector<SymExpr> indices);
   Term op(ScalarOp op, std::span<const Term> operands);  ///< type by the operator's rule
   Term cast(Term x, DType type);                         ///< x itself if it has the type; b8: x != 0
+  Term add(Scalar node);                                 ///< as it is, merged with an equal one
   void yield(Term x);
   void check(Term condition);
 
@@ -39,7 +40,6 @@ class BodyBuilder {
   Body take() { return std::move(body_); }
 
  private:
-  Term add(Scalar node);
   Body body_;
 };
 

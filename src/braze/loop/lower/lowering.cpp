@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "braze/loop/lower/args.h"
+#include "braze/loop/passes.h"
 
 namespace braze::loop {
 namespace {
@@ -234,6 +235,7 @@ LoopProgram Lowering::run() {
   }
   for (const Node& node : graph.nodes) lower_node(node);
   for (const ValueId v : graph.outputs) program.outputs.push_back(v.is_none() ? TensorId() : materialise(v));
+  eliminate_dead_ops(program);
   return std::move(program);
 }
 
