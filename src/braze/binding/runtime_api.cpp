@@ -65,7 +65,9 @@ autograd::Segment make_segment(const std::string& text, std::size_t forward_node
     }
   }
   for (std::uint32_t o = 0; o < joint.forward_outputs; o++) {
-    autograd::Output out{autograd::Output::Kind::kGraph, o, joint.graph.type(joint.graph.outputs[o])};
+    autograd::Output out;
+    out.index = o;
+    out.type = joint.graph.type(joint.graph.outputs[o]);
     out.requires_grad = differentiable[o];
     s.outputs.push_back(out);
   }
