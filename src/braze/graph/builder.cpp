@@ -110,6 +110,25 @@ std::vector<bool> live_values(const Graph& g, std::span<const ValueId> roots) {
   return live;
 }
 
+std::vector<ValueId> storage_roots(const Graph& g) {
+  std::vector<ValueId> roots(g.values.size());
+  for (std::size_t v = 0; v < roots.size(); ++v) roots[v] = ValueId(v);
+  for (const Node& node : g.nodes) {
+    if (node.op == Op::kOther || op::info(node.op).effect != op::Effect::view) continue;
+    const auto* base = std::get_if<ValueId>(&node.args[0]);
+    if (!base || base->is_none()) continue;
+    for (ValueId r : node.results)
+      if (!r.is_none()) roots[r.index] = roots[base->index];
+  }
+  return roots;
+}
+
+OutputStorage::OutputStorage(const Graph& g) : roots_(storage_roots(g)), seen_(g.values.size()) {
+  for (const auto* list : {&g.outputs, &g.inputs})
+    for (ValueId v : *list)
+      if (!v.is_none()) mark_seen(v);
+}
+
 void replace_uses(Graph& g, const std::vector<ValueId>& replacement) {
   const auto replace = [&](ValueId& v) {
     while (!v.is_none() && v.index < replacement.size() && !replacement[v.index].is_none()) v = replacement[v.index];

@@ -23,6 +23,21 @@ void rebuild(Graph& g, const std::vector<bool>& keep);
 /// The name that add_node gives to the next value.
 std::string next_name(const Graph& g);
 
+/// For each value the value whose storage it shares, found through views; itself for all others.
+std::vector<ValueId> storage_roots(const Graph& g);
+
+/// Which values share memory with an output (or an input): there a copy or a second computation can be told apart.
+class OutputStorage {
+ public:
+  explicit OutputStorage(const Graph& g);
+  bool is_seen(ValueId v) const { return seen_[roots_[v.index].index]; }
+  void mark_seen(ValueId v) { seen_[roots_[v.index].index] = true; }
+
+ private:
+  std::vector<ValueId> roots_;
+  std::vector<bool> seen_;
+};
+
 /// "aten::mul.Tensor" as texts show it: "aten.mul.Tensor".
 std::string operator_text(std::string_view name);
 
