@@ -2,7 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/graph_task.h>
 
+#include "braze/aten/operator_counter.h"
 #include "braze/py/gil.h"
 #include "braze/py/py_error.h"
 
@@ -44,10 +46,18 @@ std::vector<at::Tensor> BackwardNode::unpack(const CompiledGraph& program) {
   std::vector<at::Tensor> inputs(program.graph().inputs.size());
   for (std::size_t i = 0; i < saved_.size(); i++)
     if (program.reads(i)) inputs[i] = saved_[i].unpack(getptr());
+  // Freed one by one while the program runs, as eager frees them node by node.
+  if (!torch::autograd::get_current_graph_task_keep_graph()) forget();
   return inputs;
 }
 
+void BackwardNode::forget() {
+  released_ = true;
+  for (SavedVariable& s : saved_) s.reset_data();
+}
+
 variable_list BackwardNode::apply(variable_list&& tangents) try {
+  const aten::OperatorCounter::Pause pause;  // what a plan calls was not left over
   TORCH_CHECK(
       !at::GradMode::is_enabled(),
       "create_graph=True through a region compiled by braze is not supported yet. Compute this derivative outside "
@@ -71,8 +81,7 @@ variable_list BackwardNode::apply(variable_list&& tangents) try {
 
 void BackwardNode::release_variables() {
   const std::lock_guard lock(mutex_);
-  released_ = true;
-  for (SavedVariable& s : saved_) s.reset_data();
+  forget();
 }
 
 }  // namespace braze::runtime

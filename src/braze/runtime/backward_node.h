@@ -53,6 +53,7 @@ class BackwardNode final : public torch::autograd::Node {
 
  private:
   std::vector<at::Tensor> unpack(const CompiledGraph& program);
+  void forget();
 
   const std::shared_ptr<LevelPrograms> level_;
   std::vector<torch::autograd::SavedVariable> saved_;

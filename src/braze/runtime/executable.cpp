@@ -51,8 +51,6 @@ at::Tensor make_view(const at::Tensor& base, const Output& output) {
 void check_writable(const at::Tensor& to, const at::Tensor& value) {
   at::assert_no_internal_overlap(to);
   BRAZE_CHECK(to.sizes() == value.sizes(), "a mutation changes the size of its input");
-  TORCH_CHECK(!to.requires_grad() || !to.is_leaf() || !at::GradMode::is_enabled(),
-              "a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 /// Primals in, one tensor per segment output back, with the mutations committed.
@@ -167,6 +165,8 @@ class PartitionedExecutable final : public Executable {
   Tensors run_tensors(Tensors primals);
   void attach_histories(const Tensors& primals, Tensors& values) const;
   void attach_level(const std::shared_ptr<LevelPrograms>& level, const Tensors& primals, Tensors& values) const;
+  at::Tensor to_save(const at::Tensor& t, bool is_extra, const Tensors& primals,
+                     std::span<const at::Tensor> outputs) const;
   void remember(const Tensors& primals);
   Tensors remembered();
 
@@ -242,19 +242,25 @@ void PartitionedExecutable::attach_histories(const Tensors& primals, Tensors& va
   for (const auto& level : levels_) attach_level(level, primals, values);
 }
 
-/// A saved value that is a view of an input or an output shares its version counter, as eager's views do: writing to
-/// either between forward and backward is noticed.
-void share_version(const at::Tensor& saved, const Tensors& primals, const Tensors& values, std::size_t outputs) {
-  if (!may_alias(saved)) return;
-  const auto try_share = [&](const at::Tensor& base) {
-    if (!share_storage(saved, base)) return false;
-    torch::autograd::impl::set_version_counter(saved, torch::autograd::impl::version_counter(base));
-    return true;
-  };
-  for (const at::Tensor& p : primals)
-    if (try_share(p)) return;
-  for (std::size_t i = 0; i < outputs; i++)
-    if (try_share(values[i])) return;
+/// The tensor among `candidates` whose memory `saved` shares, or null.
+const at::Tensor* find_base(const at::Tensor& saved, std::span<const at::Tensor> candidates) {
+  if (!may_alias(saved)) return nullptr;
+  for (const at::Tensor& c : candidates)
+    if (share_storage(saved, c)) return &c;
+  return nullptr;
+}
+
+/// A saved input, or a view of one, that this segment itself writes in its commit is saved as it was before. A view of
+/// another input or of an output shares its version counter, as eager's views do: who writes there is found out.
+at::Tensor PartitionedExecutable::to_save(const at::Tensor& t, bool is_extra, const Tensors& primals,
+                                          std::span<const at::Tensor> outputs) const {
+  for (const autograd::Mutation& m : segment_.mutations)
+    if (share_storage(t, primals[m.primal])) return t.detach().clone();
+  if (!is_extra) return t;
+  const at::Tensor* base = find_base(t, primals);
+  if (base == nullptr) base = find_base(t, outputs);
+  if (base != nullptr) torch::autograd::impl::set_version_counter(t, torch::autograd::impl::version_counter(*base));
+  return t;
 }
 
 void PartitionedExecutable::attach_level(const std::shared_ptr<LevelPrograms>& level, const Tensors& primals,
@@ -271,19 +277,22 @@ void PartitionedExecutable::attach_level(const std::shared_ptr<LevelPrograms>& l
   Tensors saved;
   std::vector<bool> is_output;
   for (const Saved& s : b.saved) {
-    const std::size_t at = s.kind == Saved::Kind::kExtra ? forward_outputs_ + s.index : s.index;
-    saved.push_back(s.kind == Saved::Kind::kPrimal ? primals[at] : values[at]);
+    const bool is_extra = s.kind == Saved::Kind::kExtra;
+    const at::Tensor& t =
+        s.kind == Saved::Kind::kPrimal ? primals[s.index] : values[s.index + (is_extra ? forward_outputs_ : 0)];
+    saved.push_back(to_save(t, is_extra, primals, std::span(values).first(forward_outputs_)));
     is_output.push_back(s.kind == Saved::Kind::kOutput && std::ranges::find(b.outputs, s.index) != b.outputs.end());
-    if (s.kind == Saved::Kind::kExtra) share_version(saved.back(), primals, values, forward_outputs_);
   }
   node->save(saved, is_output);
 }
 
 std::vector<KernelReport> PartitionedExecutable::kernels() const {
-  std::vector<KernelReport> reports;
-  forward_->add_kernels(reports);
-  for (const auto& level : levels_) level->add_kernels(reports);
-  return reports;
+  return without_gil([&] {  // a level that compiles holds its lock and may ask for the GIL
+    std::vector<KernelReport> reports;
+    forward_->add_kernels(reports);
+    for (const auto& level : levels_) level->add_kernels(reports);
+    return reports;
+  });
 }
 
 std::size_t PartitionedExecutable::compiled_backward_ops() const {
@@ -293,9 +302,11 @@ std::size_t PartitionedExecutable::compiled_backward_ops() const {
 }
 
 std::size_t PartitionedExecutable::bytes_held() const {
-  std::size_t bytes = forward_->bytes_held();
-  for (const auto& level : levels_) bytes += level->bytes_held();
-  return bytes;
+  return without_gil([&] {
+    std::size_t bytes = forward_->bytes_held();
+    for (const auto& level : levels_) bytes += level->bytes_held();
+    return bytes;
+  });
 }
 
 /// Runs 1, 2, 4, 8, ... only: the references cost more than a small plan.

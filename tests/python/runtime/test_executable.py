@@ -243,6 +243,22 @@ def test_mutations_are_committed_last(backend: str) -> None:
     assert torch.equal(f([x, n])[0], x * 2)
 
 
+@pytest.mark.parametrize("backend", PARTITIONED)
+def test_a_saved_input_that_the_segment_itself_writes(backend: str) -> None:
+    text = """graph @f(%n: f32[3], %w: f32[3], %t: f32[3]) -> (f32[3], f32[3], f32[3]) {
+      %0: f32[3] = aten.mul.Tensor(%n, %w)
+      %1: f32[3] = aten.add.Tensor(%n, 1.0, alpha=1)
+      %2: f32[3] = aten.mul.Tensor(%t, %n)
+      return %0, %1, %2 }"""
+    levels = [([0], [("primal", 1)])]
+    f = _C.GraphExecutable(text, backend=backend, forward_nodes=2, forward_outputs=2, levels=levels, mutations=[(0, 1)])
+    n, w = torch.randn(3), torch.randn(3, requires_grad=True)
+    before = n.clone()
+    f([n, w])[0].sum().backward()
+    torch.testing.assert_close(n, before + 1)
+    torch.testing.assert_close(w.grad, before)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_error_is_eagers_and_leaves_nothing_behind(backend: str) -> None:
     text = """graph @f(%i: i64[2], %w: f32[4, 3], %n: f32[4]) -> (f32[2, 3], f32[4]) {
