@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <variant>
 
+#include "braze/autograd/joint_graph.h"
 #include "braze/codegen/cpp/prelude.h"
 #include "braze/compile/compile.h"
 #include "braze/graph/passes.h"
@@ -89,7 +90,13 @@ std::string cpp(Program p) {
   return text;
 }
 
+std::string partitioned(Program p) {
+  return to_text(autograd::partition(autograd::read_joint(take<graph::Graph>(std::move(p), "partition"))));
+}
+
 constexpr Stage kStages[] = {
+    {"partition", "forward and backward of a joint graph",
+     [](Program p) { return Program(partitioned(std::move(p))); }},
     {"fuse", "groups of loop operators that share a kernel", [](Program p) { return Program(fused(std::move(p))); }},
     {"refusals", "why operators are not fused", [](Program p) { return Program(refusals(std::move(p))); }},
     {"kernels", "kernel IR", [](Program p) { return Program(kernels(std::move(p))); }},

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "braze/graph/graph.h"
@@ -27,7 +28,7 @@ struct Level {
   std::vector<std::uint32_t> outputs;  ///< indices of forward outputs; tangents[i] is the tangent of outputs[i]
   std::vector<ValueId> tangents;       ///< inputs of the graph
   std::vector<Edge> edges;
-  std::vector<ValueId> gradients;      ///< one per edge; none: undefined (unreached), never zeros
+  std::vector<ValueId> gradients;  ///< one per edge; none: undefined (unreached), never zeros
 };
 
 /// graph.inputs = primals, then all tangents level by level. graph.outputs = forward outputs, then all gradients.
@@ -39,6 +40,11 @@ struct JointGraph {
   std::size_t forward_nodes = 0;
   std::vector<Level> levels;
 };
+
+/// A joint graph of one level from its text, by names: inputs named tangent... are the tangents of the first outputs,
+/// in order; outputs that depend on them are gradients of the first primals; nodes that depend on them, and all after
+/// the first of these, are the backward.
+JointGraph read_joint(Graph g);
 
 /// A value that the backward needs and the forward keeps for it.
 struct Saved {
@@ -73,5 +79,8 @@ Partitioned partition(const JointGraph& joint);
 /// that depend on undefined tangents only become none; a sum with one undefined side becomes the other side.
 /// `needed[j]` false drops gradient j. Inputs keep their places.
 Graph specialise(const Backward& backward, const std::vector<bool>& defined, const std::vector<bool>& needed);
+
+/// The forward, then each backward, with a line that says where its inputs come from and its gradients go.
+std::string to_text(const Partitioned& p);
 
 }  // namespace braze::autograd

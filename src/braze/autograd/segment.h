@@ -21,9 +21,9 @@ struct Output {
   Kind kind = Kind::kGraph;
   std::uint32_t index = 0;
   graph::TensorType type;
-  graph::SymExpr offset;      ///< of a view: elements from the first element of what it views
+  graph::SymExpr offset;  ///< of a view: elements from the first element of what it views
   bool requires_grad = false;
-  bool is_leaf = false;       ///< made under no_grad or detached: no grad_fn although requires_grad may be set
+  bool is_leaf = false;  ///< made under no_grad or detached: no grad_fn although requires_grad may be set
 };
 
 /// In the commit primal `primal` gets the value of forward output `output` (copy_, version counter raised).
@@ -35,9 +35,9 @@ struct Mutation {
 /// Facts that the first real tangents or the run must find unchanged.
 struct Segment {
   JointGraph joint;
-  std::vector<Output> outputs;       ///< one per tensor the outputs recipe asks for, then bases that only views need
-  std::vector<Mutation> mutations;   ///< written by the forward
-  bool draws_random = false;         ///< has operators of Effect::random
+  std::vector<Output> outputs;      ///< one per tensor the outputs recipe asks for, then bases that only views need
+  std::vector<Mutation> mutations;  ///< written by the forward
+  bool draws_random = false;        ///< has operators of Effect::random
 };
 
 }  // namespace braze::autograd
