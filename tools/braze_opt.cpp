@@ -16,6 +16,7 @@
 #include "braze/compile/compile.h"
 #include "braze/graph/passes.h"
 #include "braze/kernel/tile.h"
+#include "braze/loop/passes.h"
 #include "braze/schedule/schedule.h"
 #include "braze/support/text.h"
 
@@ -97,6 +98,9 @@ std::string partitioned(Program p) {
 constexpr Stage kStages[] = {
     {"partition", "forward and backward of a joint graph",
      [](Program p) { return Program(partitioned(std::move(p))); }},
+    {"lower", "graph to loops, checks allowed", [](Program p) { return Program(take_loops(std::move(p))); }},
+    {"library", "graph to loops, what needs a check stays a library call",
+     [](Program p) { return Program(loop::lower(take<graph::Graph>(std::move(p), "library"))); }},
     {"fuse", "groups of loop operators that share a kernel", [](Program p) { return Program(fused(std::move(p))); }},
     {"refusals", "why operators are not fused", [](Program p) { return Program(refusals(std::move(p))); }},
     {"kernels", "kernel IR", [](Program p) { return Program(kernels(std::move(p))); }},
@@ -123,11 +127,21 @@ bool run_pass(const std::array<support::Pass<IR>, N>& passes, Program& p, std::s
 void run(Program& p, const std::string& name) {
   for (const Stage& stage : kStages)
     if (stage.name == name) return void(p = stage.apply(std::move(p)));
-  if (run_pass(graph::kGraphPasses, p, name)) return;
+  if (run_pass(graph::kGraphPasses, p, name) || run_pass(loop::kLoopPasses, p, name)) return;
   throw std::runtime_error(format("no stage is named {}; braze-opt list names them", name));
 }
 
+bool is_loops(std::string_view text) {
+  support::Scanner in(text);
+  return in.peek("loops");
+}
+
 Program parse(std::string_view text) {
+  if (is_loops(text)) {
+    loop::LoopProgram p = loop::parse(text);
+    verify(p, "parse");
+    return p;
+  }
   graph::Graph g = graph::parse(text);
   verify(g, "parse");
   return g;
@@ -135,12 +149,14 @@ Program parse(std::string_view text) {
 
 std::string print(const Program& p) {
   if (const auto* g = std::get_if<graph::Graph>(&p)) return to_text(*g);
+  if (const auto* l = std::get_if<loop::LoopProgram>(&p)) return to_text(*l);
   return std::holds_alternative<std::string>(p) ? std::get<std::string>(p) : std::string();
 }
 
 int list() {
   for (const Stage& s : kStages) std::cout << format("{:16} {}\n", s.name, s.summary);
   for (const auto& pass : graph::kGraphPasses) std::cout << format("{:16} {}\n", pass.name, pass.summary);
+  for (const auto& pass : loop::kLoopPasses) std::cout << format("{:16} {}\n", pass.name, pass.summary);
   return 0;
 }
 

@@ -21,8 +21,8 @@ std::vector<int> count_uses(const LoopOp& op) {
   for (const std::string& name : names) {
     if (name[0] == '@') uses[std::stoul(name.substr(1))] += 2;  // an index names it
   }
-  for (const ScalarId id : op.body.checks) ++uses[id.index];
-  for (const ScalarId id : op.body.yields) ++uses[id.index];
+  for (const ScalarId id : op.body.checks) uses[id.index] += 2;  // these have lines of their own
+  for (const ScalarId id : op.body.yields) uses[id.index] += op.body.yields.size() > 1 ? 2 : 1;
   return uses;
 }
 

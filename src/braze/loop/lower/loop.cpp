@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "braze/loop/lower/lowering.h"
+#include "braze/loop/passes/rewrite.h"
 #include "braze/support/check.h"
 
 namespace braze::loop {
@@ -106,6 +107,7 @@ void Loop::finish(Kind kind) {
   if (op_.results.empty()) return;
   op_.kind = kind;
   op_.body = body.take();
+  order_body(op_);
   op_.at = node_.at;
   op_.origin = node_.name;
   l_.emit(std::move(op_));

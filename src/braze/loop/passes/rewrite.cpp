@@ -31,41 +31,45 @@ Scalar renumber(Scalar s, const Numbers& numbers) {
   return s;
 }
 
-void mark_named(const SymExpr& e, std::vector<bool>& used) {
-  if (e.is_constant()) return;
-  std::vector<std::string> names;
-  sym::collect_symbols(e, names);
-  for (const std::string& name : names)
-    if (name[0] == '@') used.at(std::stoul(name.substr(1))) = true;
-}
+/// Scalars in the order in which the text names them: depth first from checks and yields.
+struct DepthFirst {
+  explicit DepthFirst(LoopOp& o) : op(o), numbers(o.body.nodes.size()) {}
 
-void drop_unused(LoopOp& op) {
-  Body& body = op.body;
-  std::vector<bool> used(body.nodes.size());
-  for (const ScalarId id : body.yields) used[id.index] = true;
-  for (const ScalarId id : body.checks) used[id.index] = true;
-  for (const SymExpr& e : op.targets) mark_named(e, used);
-  for (std::size_t k = body.nodes.size(); k-- > 0;) {
-    if (!used[k]) continue;
-    for (const ScalarId id : body.nodes[k].operands) used[id.index] = true;
-    for (const SymExpr& e : body.nodes[k].indices) mark_named(e, used);
+  void visit_named(const SymExpr& e) {
+    if (e.is_constant()) return;
+    std::vector<std::string> names;
+    sym::collect_symbols(e, names);
+    for (const std::string& name : names)
+      if (name[0] == '@') visit(ScalarId(std::stoul(name.substr(1))));
   }
-  Numbers numbers(body.nodes.size());
-  std::vector<Scalar> kept;
-  for (std::size_t k = 0; k < body.nodes.size(); ++k) {
-    if (!used[k]) continue;
-    kept.push_back(renumber(std::move(body.nodes[k]), numbers));
-    numbers[k] = ScalarId(kept.size() - 1);
+  void visit(ScalarId id) {
+    if (!numbers[id.index].is_none()) return;
+    Scalar& s = op.body.nodes[id.index];
+    for (const SymExpr& e : s.indices) visit_named(e);
+    for (const ScalarId operand : s.operands) visit(operand);
+    ordered.push_back(renumber(std::move(s), numbers));
+    numbers[id.index] = ScalarId(ordered.size() - 1);
   }
-  body.nodes = std::move(kept);
-  for (ScalarId& id : body.yields) id = numbers[id.index];
-  for (ScalarId& id : body.checks) id = numbers[id.index];
-  for (SymExpr& e : op.targets) e = renumber(e, numbers);
-}
+  void run() {
+    for (const ScalarId id : op.body.checks) visit(id);
+    for (const SymExpr& e : op.targets) visit_named(e);
+    for (const ScalarId id : op.body.yields) visit(id);
+    op.body.nodes = std::move(ordered);
+    for (ScalarId& id : op.body.yields) id = numbers[id.index];
+    for (ScalarId& id : op.body.checks) id = numbers[id.index];
+    for (SymExpr& e : op.targets) e = renumber(e, numbers);
+  }
+
+  LoopOp& op;
+  Numbers numbers;
+  std::vector<Scalar> ordered;
+};
 
 }  // namespace
 
 Term keep(BodyBuilder& body, Scalar s) { return body.add(std::move(s)); }
+
+void order_body(LoopOp& op) { DepthFirst(op).run(); }
 
 void rewrite_body(LoopOp& op, const std::function<Term(BodyBuilder&, Scalar)>& visit) {
   BodyBuilder builder;
@@ -80,7 +84,7 @@ void rewrite_body(LoopOp& op, const std::function<Term(BodyBuilder&, Scalar)>& v
   for (const ScalarId id : op.body.checks) builder.check({&builder, numbers[id.index]});
   for (SymExpr& e : op.targets) e = renumber(e, numbers);
   op.body = builder.take();
-  drop_unused(op);
+  order_body(op);
 }
 
 }  // namespace braze::loop

@@ -12,6 +12,10 @@ namespace braze::loop {
 /// are left out afterwards.
 void rewrite_body(LoopOp& op, const std::function<Term(BodyBuilder&, Scalar)>& visit);
 
+/// Orders a body depth first from its checks and yields, whatever the order in which it was built; drops scalars that
+/// nothing uses.
+void order_body(LoopOp& op);
+
 /// Adds the scalar as it is.
 Term keep(BodyBuilder& body, Scalar s);
 
