@@ -120,9 +120,13 @@ def some(*shape: int) -> list[torch.Tensor]:
     return list(layouts(*shape))
 
 
-UNARY_SAME = "neg abs sign floor ceil round trunc frac relu hardtanh leaky_relu elu gelu silu mish hardswish hardsigmoid softplus celu square positive"
+UNARY_SAME = (
+    "neg abs sign floor ceil round trunc frac relu hardtanh "
+    "leaky_relu elu gelu silu mish hardswish hardsigmoid softplus celu square positive"
+)
 UNARY_FLOAT = (
-    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin "
+    "cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
     "sigmoid erf erfc erfinv lgamma digamma"
 )
 COMPARE = "eq ne lt le gt ge"
@@ -186,8 +190,13 @@ def pointwise() -> Iterator[Case]:
             yield Case(name, torch.ones(2, 3, dtype=dtype))
     kinds = [torch.bool, torch.uint8, torch.int32, torch.int64, torch.bfloat16, torch.float32, torch.float64]
     names = (
-        "add.Tensor sub.Tensor mul.Tensor div.Tensor atan2 maximum minimum fmax fmin floor_divide remainder.Tensor fmod.Tensor pow.Tensor_Tensor "
-        "hypot logaddexp copysign.Tensor bitwise_and.Tensor bitwise_or.Tensor bitwise_xor.Tensor logical_and logical_or logical_xor"
+        (
+            "add.Tensor sub.Tensor mul.Tensor div.Tensor atan2 maximum minimum "
+            "fmax fmin floor_divide remainder.Tensor fmod.Tensor pow.Tensor_Tensor "
+        )(
+            "hypot logaddexp copysign.Tensor bitwise_and.Tensor "
+            "bitwise_or.Tensor bitwise_xor.Tensor logical_and logical_or logical_xor"
+        )
     ).split() + [f"{c}.Tensor" for c in COMPARE.split()]
     some_kinds = [torch.bool, torch.int64, torch.bfloat16, torch.float32]
     for name, (a, b) in itertools.product(names, itertools.product(kinds, kinds)):
@@ -205,7 +214,10 @@ def pointwise() -> Iterator[Case]:
         for s in (2, 2.5, True):
             for name in "add.Tensor sub.Tensor mul.Tensor div.Tensor".split():
                 yield Case(name, x, s)
-            for name in "add.Scalar sub.Scalar rsub.Scalar mul.Scalar div.Scalar remainder.Scalar fmod.Scalar pow.Tensor_Scalar bitwise_and.Scalar bitwise_or.Scalar eq.Scalar lt.Scalar".split():
+            for name in (
+                "add.Scalar sub.Scalar rsub.Scalar mul.Scalar div.Scalar remainder.Scalar "
+                "fmod.Scalar pow.Tensor_Scalar bitwise_and.Scalar bitwise_or.Scalar eq.Scalar lt.Scalar"
+            ).split():
                 yield Case(name, x, s)
             yield Case("pow.Scalar", s, x)
             yield Case("clamp", x, s, None)
