@@ -169,6 +169,7 @@ void register_trace(py11::module_& m) {
       .def("run_forward", [](const Traced& t, const py11::sequence& in) {
         return run_oracle([&] { return t.oracle->run_forward(borrow_all(in)); });
       });
+  m.def("seal", [](const py11::handle& o) { trace::seal(Borrowed<>::of(o.ptr())); });
   m.def("is_refused_attribute", &trace::is_refused_attribute);
   m.def("trace", &trace_callable, py11::arg("f"), py11::arg("inputs"));
 }

@@ -106,7 +106,9 @@ void convert_arguments(Call& c) {
   for (std::size_t i = 0; i < c.facts.kinds.size(); ++i) {
     c10::IValue& v = c.stack[c.base + i];
     c.args.push_back(argument(c, v, c.facts.kinds[i]));
-    if (c.facts.kinds[i] == ArgKind::kDevice && !v.isNone()) c.device = v.toDevice();
+    if (c.facts.kinds[i] != ArgKind::kDevice || v.isNone()) continue;
+    c.device = v.toDevice();
+    if (!c.device->is_cpu() && !c.device->is_cuda()) c.r.fail(support::format("device {}", c.device->str()));
   }
 }
 
@@ -123,6 +125,13 @@ void check_as_strided(const Call& c) {
   if (c.facts.op != op::Op::as_strided || c.operands.empty()) return;
   const auto& storage = c.operands[0].unsafeGetTensorImpl()->unsafe_storage();
   if (c.r.input_storages.contains(storage.unsafeGetStorageImpl())) c.r.fail("as_strided on an input");
+}
+
+void check_no_mask(const Call& c) {
+  if (c.facts.op != op::Op::index_Tensor) return;
+  for (std::size_t i = 1; i < c.operands.size(); ++i)
+    if (c.operands[i].scalar_type() == at::kBool || c.operands[i].scalar_type() == at::kByte)
+      c.r.fail("indexing by a mask: data-dependent");
 }
 
 void note_random(Call& c) {
@@ -175,6 +184,7 @@ void record_call(Recorder& r, const c10::OperatorHandle& op, Stack& stack) {
   if (record_literal(c)) return;
   convert_arguments(c);
   check_as_strided(c);
+  check_no_mask(c);
   note_random(c);
   append_node(c);
 }

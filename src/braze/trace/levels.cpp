@@ -43,6 +43,11 @@ struct Target {
 /// torch::autograd::PyNode (a Python autograd.Function): libtorch_python does not export the class.
 bool is_python_node(const Node& node) { return std::string_view(typeid(node).name()) == "N5torch8autograd6PyNodeE"; }
 
+/// A C++ autograd::Function: its forward ran without autograd, so no replay could differentiate it.
+bool is_custom_node(const Node& node) {
+  return std::string_view(typeid(node).name()).find("CppNode") != std::string_view::npos;
+}
+
 bool runs_python(Node& node) {
   return is_python_node(node) || !node.pre_hooks().empty() || !node.post_hooks().empty() ||
          !node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() ||
@@ -93,6 +98,7 @@ class Backward {
     for (const std::uint32_t i : differentiable_)
       for (Node* node : reach(i)) {
         if (runs_python(*node)) r_.fail(support::format("the backward runs Python: {}", node->name()));
+        if (is_custom_node(*node)) r_.fail(support::format("a custom autograd function: {}", node->name()));
         cut_edges_of(*node);
       }
   }

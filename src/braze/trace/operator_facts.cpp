@@ -34,6 +34,7 @@ std::string qualified_name(const c10::FunctionSchema& schema) {
 std::string find_refusal(const c10::OperatorHandle& op, const std::string& name) {
   for (const Refusal& r : kRefusals)
     if (name == r.name) return support::format("{}: {}", name, r.reason);
+  if (op::find_op(name) == op::Op::index_Tensor) return "";  // dynamic with masks only: decided per call
   if (op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::dynamic_output_shape))
     return support::format("{}: data-dependent", name);
   if (op.schema().is_mutable()) return support::format("{}: writes in place", name);
@@ -44,13 +45,22 @@ std::string find_refusal(const c10::OperatorHandle& op, const std::string& name)
   return "";
 }
 
+/// The fallback for the key Meta only raises, so "computed" does not tell.
+bool has_meta_kernel(const c10::OperatorHandle& op) {
+  using c10::DispatchKey;
+  return op.hasKernelForDispatchKey(DispatchKey::Meta) ||
+         op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) ||
+         op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutogradNonFunctional) ||
+         op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
+}
+
 OperatorFacts find_facts(const c10::OperatorHandle& op) {
   OperatorFacts f;
   f.name = qualified_name(op.schema());
   f.op = op::find_op(f.name);
   f.refusal = find_refusal(op, f.name);
   f.is_random = op.hasTag(at::Tag::nondeterministic_seeded);
-  f.has_meta_kernel = op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta);
+  f.has_meta_kernel = has_meta_kernel(op);
   f.is_foreach = f.name.starts_with("aten::_foreach_");
   const auto& parameters = op.schema().arguments();
   for (std::size_t i = 0; i < parameters.size(); ++i) {

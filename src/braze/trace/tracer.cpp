@@ -94,6 +94,13 @@ Tracer::Pause::~Pause() {
   exchange_recorder(state_->recorder);
 }
 
+void seal(Borrowed<> tensor) noexcept {
+  if (!aten::is_tensor(tensor)) return;
+  const at::Tensor& t = aten::unwrap(tensor);
+  if (fn::isFunctionalTensor(t))
+    t.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()->set_throw_on_mutable_data_ptr();
+}
+
 bool is_tracing() noexcept { return current_recorder() != nullptr; }
 
 }  // namespace braze::trace

@@ -81,6 +81,9 @@ class Tracer::Pause {
   std::unique_ptr<State> state_;
 };
 
+/// To be called on every tensor that a torch call gave: native code that asks for its memory then throws.
+void seal(Borrowed<> tensor) noexcept;
+
 /// True while a Tracer of this thread is recording.
 bool is_tracing() noexcept;
 
