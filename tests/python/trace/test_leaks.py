@@ -32,7 +32,8 @@ def numbers(value):
 
 def real_value(name, args):
     try:
-        value = getattr(REAL, name)
+        value = getattr(REAL.clone(), name)
+        args = tuple(REAL.clone() if a is REAL else a for a in args)
         return value(*args) if callable(value) else value
     except BaseException:
         return None
@@ -40,8 +41,6 @@ def real_value(name, args):
 
 ARGUMENTS = ((), (REAL,), (0,), (0, 1), (2.0,), ((3, 2),))
 METADATA = {name: [real_value(name, args) for args in ARGUMENTS] for name in sys.argv[1:]}
-REAL.fill_(12345.0)
-
 
 def probe(name, fakes, leaks):
     if _C.is_refused_attribute(name):
