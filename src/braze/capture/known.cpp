@@ -340,7 +340,8 @@ const std::unordered_set<std::string>& extra_operations() {
 }
 
 bool has_schema(const std::string& name) {
-  static const Owned<> find_schemas = find("torch._C", "_jit_get_schemas_for_operator");
+  // never destroyed: the interpreter goes first
+  static const Owned<>& find_schemas = *new Owned<>(find("torch._C", "_jit_get_schemas_for_operator"));
   static std::unordered_map<std::string, bool> answers;  // a cache of immutable facts, under the GIL
   if (auto it = answers.find(name); it != answers.end()) return it->second;
   Owned<> found = take(PyObject_CallFunction(find_schemas.get(), "s", ("aten::" + name).c_str()));
@@ -393,7 +394,7 @@ Known::Known() {
 }
 
 const Known& Known::get() {
-  static const Known known;
+  static const Known& known = *new Known;  // never destroyed: the interpreter goes first
   return known;
 }
 

@@ -20,7 +20,9 @@ std::string type_name(Borrowed<> object) { return type_of(object)->tp_name; }
 }  // namespace
 
 Borrowed<> stop_exception() {
-  static const Owned<> type = take(PyErr_NewException("braze._C.CaptureStopped", PyExc_BaseException, nullptr));
+  // never destroyed: the interpreter goes first
+  static const Owned<>& type =
+      *new Owned<>(take(PyErr_NewException("braze._C.CaptureStopped", PyExc_BaseException, nullptr)));
   return type.borrow();
 }
 

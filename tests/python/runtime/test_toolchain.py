@@ -129,3 +129,10 @@ def test_a_forked_child_compiles_and_exits_cleanly(tmp_path: Path) -> None:
     result = run(tmp_path, program)
     assert result.stdout == "planned 2\nchild 0\n", result.stderr
     assert result.returncode == 0
+
+
+def test_the_interpreter_exits_cleanly_after_a_compiled_call(tmp_path: Path) -> None:
+    program = "import torch, braze\nprint(braze.compile(lambda x: x.exp() + 1)(torch.zeros(2)).tolist())\n"
+    result = run(tmp_path, program)
+    assert result.stdout == "[2.0, 2.0]\n", result.stderr
+    assert (result.returncode, result.stderr) == (0, "")
