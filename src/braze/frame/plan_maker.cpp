@@ -30,7 +30,9 @@ class OptionsObserver final : public support::Observer {
 
 const compile::Target& target() {
   static const compile::Target instance{.features = toolchain::cpu_features(),
-                                        .threads = static_cast<int>(std::thread::hardware_concurrency())};
+                                        .threads = static_cast<int>(std::thread::hardware_concurrency()),
+                                        .strict = false,
+                                        .checks = true};
   return instance;
 }
 

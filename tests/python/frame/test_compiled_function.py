@@ -62,7 +62,9 @@ def test_arguments_bind_as_in_python(args: tuple[Any, ...], kwargs: dict[str, An
     assert outcome(compiled(full), *args, **kwargs) == outcome(full, *args, **kwargs)
 
 
-@pytest.mark.parametrize(("args", "kwargs"), [((1, 2), {}), ((1,), {"b": 3}), ((), {}), ((1, 2, 3), {}), ((1,), {"q": 1})])
+@pytest.mark.parametrize(
+    ("args", "kwargs"), [((1, 2), {}), ((1,), {"b": 3}), ((), {}), ((1, 2, 3), {}), ((1,), {"q": 1})]
+)
 def test_simple_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     assert outcome(compiled(simple), *args, **kwargs) == outcome(simple, *args, **kwargs)
 
