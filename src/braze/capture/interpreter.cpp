@@ -89,6 +89,7 @@ bool Interpreter::unwind(std::size_t base) {
   if (!handler) {
     Break reason{std::string("an exception leaves the function: ") + type_of(exception.borrow())->tp_name, "", "", 0,
                  ""};
+    reason.raises = true;
     world_.set_pending(
         {handled_ ? Pending::Kind::kRestart : Pending::Kind::kStop, place(std::move(reason)), raise_ordinal_});
     return false;
