@@ -24,6 +24,7 @@ using schedule::Role;
 constexpr std::int64_t kLongestLocal = 4096;  // elements of a row kept between passes
 constexpr std::size_t kMostLocals = 3;
 constexpr int kHeavy = 8;              // weight of a value worth keeping
+constexpr std::int64_t kBlock = 64;           // side of the blocks in which transposed operands are walked
 constexpr std::size_t kUnrolled = 30;  // values in a pass whose accumulators are split in four
 
 struct Store {
@@ -459,6 +460,7 @@ class Tiler {
   /// for each row { defines; lanes { body } }, over all rows of the launch.
   Statement row_loop() {
     if (outer_.empty() && vector_ && (by_lane_ || (updates_.empty() && inner_.empty()))) return flat_loop();
+    if (const schedule::Axis* crossed = crossed_axis()) return blocked_loop(crossed);
     std::vector<Statement> body = row_body();
     if (by_lane_) body = {lanes(std::move(body), 0, vector_->extent)};
     Statement g = loop(outer_.size() == 1 ? outer_[0]->name : "row", 0, 0);
@@ -467,6 +469,48 @@ class Tiler {
     g.body = std::move(body);
     out_.extent = rows();
     set_grain(by_lane_ ? cost_ * static_cast<double>(schedule::estimate(vector_->extent, s_.program)) : cost_);
+    return g;
+  }
+
+  /// An outer axis along which some load is contiguous that jumps along the vector axis: a transposed operand.
+  const schedule::Axis* crossed_axis() const {
+    if (!updates_.empty() || !inner_.empty() || !vector_ || by_lane_) return nullptr;
+    for (const Value& v : v_.values) {
+      if (v.form != Value::Form::load || v.index.is_constant()) continue;
+      for (const schedule::Axis* o : outer_) {
+        const std::vector<std::string> names{o->name, vector_->name};
+        const auto linear = schedule::linear_in(v.index, names);
+        if (!linear || !linear->coefficients[0].is_value(1)) continue;
+        if (linear->coefficients[1].is_value(0) || schedule::estimate(o->extent, s_.program) < kBlock) continue;
+        return o;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Blocks of kBlock x kBlock elements, so that the lines of a transposed operand are used whole while in cache.
+  Statement blocked_loop(const schedule::Axis* crossed) {
+    const SymExpr blocks = floor_div(crossed->extent + (kBlock - 1), kBlock), row = SymExpr::symbol("row");
+    const SymExpr block = SymExpr::symbol("block"), chunk = SymExpr::symbol("chunk");
+    vector_begin_ = chunk * kBlock;
+    vector_end_ = min(chunk * kBlock + kBlock, vector_->extent);
+    Statement rows = loop(crossed->name, block * kBlock, min(block * kBlock + kBlock, crossed->extent));
+    rows.body = row_body();
+    Statement chunks = loop("chunk", 0, floor_div(vector_->extent + (kBlock - 1), kBlock));
+    chunks.body.push_back(std::move(rows));
+    Statement define;
+    define.kind = Statement::Kind::define;
+    define.axis = "block";
+    define.begin = mod(row, blocks);
+    std::vector<Statement> body;
+    body.push_back(std::move(define));
+    body.push_back(std::move(chunks));
+    std::erase(outer_, crossed);
+    Statement g = loop("row", 0, 0);
+    g.grid = true;
+    g.body = with_outer(floor_div(row, blocks), std::move(body));
+    out_.extent = this->rows() * blocks;
+    set_grain(cost_ * kBlock * 3);
     return g;
   }
 

@@ -163,7 +163,45 @@ ValueId Values::node_value(const loop::Scalar& s, const Place& at) {
   v.integer = s.integer;
   if (s.op == ScalarOp::index) v.index = over_axes(s.indices[0], at);
   for (loop::ScalarId o : s.operands) v.operands.push_back(at.nodes[o.index]);
+  if ((s.op == ScalarOp::cast && op::is_floating(s.type)) || loop::type_rule(s.op) == loop::TypeRule::boolean) narrow_operands(v);
   return add(std::move(v));
+}
+
+namespace {
+constexpr std::int64_t kNarrow = std::int64_t{1} << 30;
+}
+
+/// Bounds of i64 values made of indices and constants; nothing for others.
+std::optional<sym::Bounds> Values::bounds(ValueId id) const {
+  const Value& v = values[id.index];
+  if (v.form != Value::Form::scalar || v.type != DType::kInt64) return std::nullopt;
+  if (v.op == ScalarOp::constant) return sym::Bounds{v.integer, v.integer};
+  if (v.op == ScalarOp::index) return sym::bounds_of(v.index, ranges_);
+  const bool sum = v.op == ScalarOp::add || v.op == ScalarOp::sub, product = v.op == ScalarOp::mul;
+  if (!sum && !product) return std::nullopt;
+  const auto a = bounds(v.operands[0]), b = bounds(v.operands[1]);
+  const auto fits = [](const std::optional<sym::Bounds>& x) { return x && x->low > -kNarrow && x->high < kNarrow; };
+  if (!fits(a) || !fits(b)) return std::nullopt;
+  if (v.op == ScalarOp::add) return sym::Bounds{a->low + b->low, a->high + b->high};
+  if (v.op == ScalarOp::sub) return sym::Bounds{a->low - b->high, a->high - b->low};
+  const std::int64_t corners[] = {a->low * b->low, a->low * b->high, a->high * b->low, a->high * b->high};
+  return sym::Bounds{*std::ranges::min_element(corners), *std::ranges::max_element(corners)};
+}
+
+ValueId Values::narrowed(ValueId id) {
+  Value v = values[id.index];
+  v.type = DType::kInt32;
+  for (ValueId& o : v.operands) o = narrowed(o);
+  return add(std::move(v));
+}
+
+/// Index arithmetic that is compared or converted is done in 32 bits: twice the lanes.
+void Values::narrow_operands(Value& v) {
+  for (ValueId o : v.operands) {
+    const auto b = bounds(o);
+    if (!b || b->low <= -kNarrow || b->high >= kNarrow) return;
+  }
+  for (ValueId& o : v.operands) o = narrowed(o);
 }
 
 ValueId Values::tensor_value(TensorId t, const std::vector<SymExpr>& indices, ValueId mask) {
@@ -184,6 +222,13 @@ ValueId Values::tensor_value(TensorId t, const std::vector<SymExpr>& indices, Va
 std::size_t Values::result_number(std::uint32_t op, TensorId t) const {
   const auto& results = s_.program.ops[op].results;
   return static_cast<std::size_t>(std::ranges::find(results, t) - results.begin());
+}
+
+/// A conversion that the program asks for, not the end of half arithmetic: it rounds even where nothing is stored.
+bool Values::rounds(const loop::LoopOp& op, std::size_t number) const {
+  const loop::Scalar& yield = op.body.nodes[op.body.yields[number].index];
+  if (yield.op == ScalarOp::load) return !op::is_half(s_.program.tensors[yield.tensor.index].type.dtype);
+  return yield.op == ScalarOp::cast;
 }
 
 /// The value of a tensor that this group makes, or that has no memory.
@@ -208,7 +253,7 @@ ValueId Values::computed(std::uint32_t k, TensorId t, const std::vector<SymExpr>
   }
   const DType compute = op::compute_type(type.dtype);
   value = cast(value, compute);
-  if (strict_ && op::is_half(type.dtype)) value = cast(scalar(ScalarOp::cast, type.dtype, {value}), compute);
+  if (op::is_half(type.dtype) && (strict_ || rounds(op, number))) value = cast(scalar(ScalarOp::cast, type.dtype, {value}), compute);
   if (mask.is_none()) return value;
   return scalar(ScalarOp::select, compute, {mask, value, constant(compute, 0, 0)});
 }

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "braze/kernel/tile.h"
@@ -54,6 +55,10 @@ class Values {
   SymExpr over_axes(const SymExpr& e, const Place& at) const;
   std::size_t result_number(std::uint32_t op, TensorId t) const;
   const schedule::Member* member(std::uint32_t op) const;
+  std::optional<sym::Bounds> bounds(ValueId v) const;
+  bool rounds(const loop::LoopOp& op, std::size_t number) const;
+  ValueId narrowed(ValueId v);
+  void narrow_operands(Value& v);
 
   const schedule::Schedule& s_;
   const schedule::Group& group_;

@@ -66,6 +66,36 @@ void set_outer(Group& g, const Mask& outer) {
   g.has_roles = true;
 }
 
+/// In memory every axis of `outside` steps over whole runs of the others.
+bool lies_outside(const LoopProgram& p, const loop::LoopOp& op, const std::vector<SymExpr>& variables, const Group& g,
+                  const Mask& outside) {
+  const auto names = variable_names(op);
+  std::vector<std::string> axes;
+  for (const Axis& a : g.axes) axes.push_back(a.name);
+  for (const loop::Scalar& s : op.body.nodes) {
+    if (s.op != loop::ScalarOp::load) continue;
+    const SymExpr at = substitute(address(p.tensors[s.tensor.index].type, s.indices),
+                                  [&](std::string_view name) -> std::optional<SymExpr> {
+                                    const auto it = std::ranges::find(names, name);
+                                    if (it == names.end()) return std::nullopt;
+                                    return variables[static_cast<std::size_t>(it - names.begin())];
+                                  });
+    const auto linear = linear_in(sym::simplify(at, ranges_of(g.axes)), axes);
+    if (!linear) continue;
+    std::int64_t inside = 0, least = INT64_MAX;
+    for (std::size_t k = 0; k < axes.size(); ++k) {
+      const std::int64_t step = estimate(linear->coefficients[k], p);
+      if (step == 0) continue;
+      if (outside[k])
+        least = std::min(least, step);
+      else
+        inside = std::max(inside, step);
+    }
+    if (least != INT64_MAX && inside != 0) return least > inside;
+  }
+  return false;
+}
+
 /// The first reduction of a group divides its axes.
 Role decide(const LoopProgram& p, const loop::LoopOp& op, const std::vector<SymExpr>& variables, Group& g,
             const Mask& kept, const Mask& reduced) {
@@ -81,8 +111,7 @@ Role decide(const LoopProgram& p, const loop::LoopOp& op, const std::vector<SymE
     set_outer(g, kept);
     return Role::row;
   }
-  const bool reduced_outside = std::ranges::find(reduced, true) < std::ranges::find(kept, true) &&
-                               std::ranges::is_sorted(reduced, std::greater{});
+  const bool reduced_outside = lies_outside(p, op, variables, g, reduced);
   if (!arg && reduced_outside && extent_of(reduced, g, p) >= 64 && extent_of(kept, g, p) <= 65536) {
     set_outer(g, reduced);
     return Role::column;

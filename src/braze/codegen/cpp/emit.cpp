@@ -255,7 +255,7 @@ class Emitter {
       if (v.type == DType::kBool) return v.integer ? "true" : "false";
       return v.integer == INT64_MIN ? "(-9223372036854775807l - 1)" : format("{}l", v.integer);
     }
-    if (v.op == ScalarOp::index) return index_value(v.index, vector);
+    if (v.op == ScalarOp::index) return index_value(v, vector);
     if (v.op == ScalarOp::cast) return cast_text(v.operands[0], v.type, vector);
     std::vector<std::string> operands;
     const DType first = k_.values[v.operands[0].index].type;
@@ -272,10 +272,11 @@ class Emitter {
     return is_small_integer(v.type) && v.op != ScalarOp::select ? format("wrap_<{}>({})", memory_type(v.type), e) : e;
   }
 
-  std::string index_value(const SymExpr& e, bool vector) const {
-    if (!vector) return text(e);
-    if (is_contiguous(e)) return format("iota<vl>() + splat<vl>({})", text(e));
-    return format("lanes<vl>([&](int l) BODY {{ return {}; }})", lane_text(e));
+  std::string index_value(const Value& v, bool vector) const {
+    if (!vector) return text(v.index);
+    const std::string_view type = type_text(v.type, true);
+    if (is_contiguous(v.index)) return format("iota<{0}>() + splat<{0}>({1})", type, text(v.index));
+    return format("lanes<{}>([&](int l) BODY {{ return {}; }})", type, lane_text(v.index));
   }
 
   std::string load_text(const Value& v, bool vector) const {
