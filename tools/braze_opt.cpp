@@ -45,6 +45,15 @@ loop::LoopProgram take_loops(Program p) {
   return loop::lower(take<graph::Graph>(std::move(p), "lower"), {.checks = true});
 }
 
+/// As compile does: lowered graphs go through the loop passes; loops are taken as they are.
+loop::LoopProgram optimised(Program p) {
+  const bool lowered = std::holds_alternative<loop::LoopProgram>(p);
+  loop::LoopProgram loops = take_loops(std::move(p));
+  support::Observer o;
+  if (!lowered) support::run_all<loop::LoopProgram>(loop::kLoopPasses, loops, o);
+  return loops;
+}
+
 const support::Target& target() {
   static const support::Target t{
       {"avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512bf16"}, 2, false, true};
@@ -53,12 +62,12 @@ const support::Target& target() {
 
 std::string fused(Program p) {
   support::Observer o;
-  return to_text(schedule::fuse(take_loops(std::move(p)), target(), o));
+  return to_text(schedule::fuse(optimised(std::move(p)), target(), o));
 }
 
 std::string refusals(Program p) {
   support::Observer o;
-  schedule::fuse(take_loops(std::move(p)), target(), o);
+  schedule::fuse(optimised(std::move(p)), target(), o);
   std::string text;
   for (const std::string& r : o.refusals) text += r + "\n";
   return text;
@@ -74,7 +83,7 @@ std::string times(Program p) {
 
 plan::Plan planned(Program p) {
   support::Observer o;
-  plan::Plan made = compile::compile_loops(take_loops(std::move(p)), target(), o);
+  plan::Plan made = compile::compile_loops(optimised(std::move(p)), target(), o);
   verify(made, "plan");
   return made;
 }

@@ -5,6 +5,7 @@
 
 #include "braze/graph/passes.h"
 #include "braze/kernel/tile.h"
+#include "braze/loop/passes.h"
 #include "braze/plan/make_plan.h"
 #include "braze/schedule/schedule.h"
 
@@ -51,6 +52,8 @@ plan::Plan compile_loops(loop::LoopProgram loops, const Target& target, support:
 plan::Plan compile(graph::Graph graph, const Target& target, support::Observer& o) {
   support::run_all<graph::Graph>(graph::kGraphPasses, graph, o);
   auto loops = timed("lower", o, [&] { return loop::lower(graph, {.checks = target.checks}); });
+  show("loops", loops, o);
+  support::run_all<loop::LoopProgram>(loop::kLoopPasses, loops, o);
   return compile_loops(std::move(loops), target, o);
 }
 

@@ -24,7 +24,7 @@ using schedule::Role;
 constexpr std::int64_t kLongestLocal = 4096;  // elements of a row kept between passes
 constexpr std::size_t kMostLocals = 3;
 constexpr int kHeavy = 8;              // weight of a value worth keeping
-constexpr std::int64_t kBlock = 64;           // side of the blocks in which transposed operands are walked
+constexpr std::int64_t kBlock = 64;    // side of the blocks in which transposed operands are walked
 constexpr std::size_t kUnrolled = 30;  // values in a pass whose accumulators are split in four
 
 struct Store {

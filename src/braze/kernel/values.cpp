@@ -163,7 +163,8 @@ ValueId Values::node_value(const loop::Scalar& s, const Place& at) {
   v.integer = s.integer;
   if (s.op == ScalarOp::index) v.index = over_axes(s.indices[0], at);
   for (loop::ScalarId o : s.operands) v.operands.push_back(at.nodes[o.index]);
-  if ((s.op == ScalarOp::cast && op::is_floating(s.type)) || loop::type_rule(s.op) == loop::TypeRule::boolean) narrow_operands(v);
+  if ((s.op == ScalarOp::cast && op::is_floating(s.type)) || loop::type_rule(s.op) == loop::TypeRule::boolean)
+    narrow_operands(v);
   return add(std::move(v));
 }
 
@@ -253,7 +254,8 @@ ValueId Values::computed(std::uint32_t k, TensorId t, const std::vector<SymExpr>
   }
   const DType compute = op::compute_type(type.dtype);
   value = cast(value, compute);
-  if (op::is_half(type.dtype) && (strict_ || rounds(op, number))) value = cast(scalar(ScalarOp::cast, type.dtype, {value}), compute);
+  if (op::is_half(type.dtype) && (strict_ || rounds(op, number)))
+    value = cast(scalar(ScalarOp::cast, type.dtype, {value}), compute);
   if (mask.is_none()) return value;
   return scalar(ScalarOp::select, compute, {mask, value, constant(compute, 0, 0)});
 }

@@ -81,6 +81,14 @@ std::vector<SymExpr> variable_extents(const loop::LoopOp& op) {
   return extents;
 }
 
+SymExpr load_position(const LoopProgram& program, const loop::LoopOp& op, const loop::Scalar& load) {
+  const auto names = variable_names(op);
+  const auto extents = variable_extents(op);
+  sym::Ranges ranges;
+  for (std::size_t k = 0; k < names.size(); ++k) ranges.push_back(sym::index_range(names[k], extents[k]));
+  return sym::simplify(linear_position(program.tensors[load.tensor.index].type, load.indices), ranges);
+}
+
 std::int64_t estimate(const SymExpr& e, const LoopProgram& program) {
   if (const auto c = e.maybe_constant()) return *c;
   return sym::evaluate(e, [&](std::string_view name) {

@@ -18,6 +18,8 @@ using sym::SymExpr;
 
 /// Position of an element in row-major order of the logical sizes: equal positions are equal elements, however viewed.
 SymExpr linear_position(const op::TensorType& type, std::span<const SymExpr> indices);
+/// The same of a load of the operator, simplified by the ranges of its loop variables.
+SymExpr load_position(const LoopProgram& program, const loop::LoopOp& op, const loop::Scalar& load);
 /// Offset in memory, in elements from the tensor's first one.
 SymExpr address(const op::TensorType& type, std::span<const SymExpr> indices);
 

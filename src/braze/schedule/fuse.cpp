@@ -97,7 +97,7 @@ class Fuser {
     for (const loop::Scalar& s : op(k).body.nodes) {
       if (s.op != loop::ScalarOp::load) continue;
       const TensorId t = s.tensor;
-      const SymExpr mine = linear_position(p_.tensors[t.index].type, s.indices);
+      const SymExpr mine = load_position(p_, op(k), s);
       const std::uint32_t made = uses_.producer[t.index];
       if (made != kNone && is_loop(op(made))) {
         const Member& m = *member_of(made);

@@ -32,22 +32,32 @@ bool covers_all(const Mask& a, const Mask& b) {
   return true;
 }
 
-/// Per axis: how much memory would be walked contiguously with it as the innermost one.
+/// The address of a load over the group's axes.
+std::optional<Linear> address_over_axes(const LoopProgram& p, const loop::LoopOp& op, const loop::Scalar& load,
+                                        std::span<const SymExpr> variables, const Group& g) {
+  const auto names = variable_names(op);
+  const SymExpr at = substitute(address(p.tensors[load.tensor.index].type, load.indices),
+                                [&](std::string_view name) -> std::optional<SymExpr> {
+                                  const auto it = std::ranges::find(names, name);
+                                  if (it == names.end()) return std::nullopt;
+                                  return variables[static_cast<std::size_t>(it - names.begin())];
+                                });
+  std::vector<std::string> axes;
+  for (const Axis& a : g.axes) axes.push_back(a.name);
+  return linear_in(sym::simplify(at, ranges_of(g.axes)), axes);
+}
+
+/// The axis along which most memory is walked contiguously.
 std::size_t contiguous_axis(const LoopProgram& program, const loop::LoopOp& op, std::span<const SymExpr> variables,
                             const Group& group) {
-  const auto names = variable_names(op);
   std::vector<double> votes(group.axes.size());
   for (const loop::Scalar& s : op.body.nodes) {
     if (s.op != loop::ScalarOp::load) continue;
-    const op::TensorType& type = program.tensors[s.tensor.index].type;
-    const auto linear = linear_in(address(type, s.indices), names);
-    if (!linear) continue;
-    for (std::size_t k = 0; k < names.size(); ++k)
-      for (std::size_t a = 0; a < votes.size(); ++a)
-        if (linear->coefficients[k].is_value(1) && variables[k] == SymExpr::symbol(group.axes[a].name))
-          votes[a] += static_cast<double>(estimate(type.numel(), program));
+    const auto linear = address_over_axes(program, op, s, variables, group);
+    for (std::size_t a = 0; linear && a < votes.size(); ++a)
+      if (linear->coefficients[a].is_value(1))
+        votes[a] += static_cast<double>(estimate(program.tensors[s.tensor.index].type.numel(), program));
   }
-  // a variable made of several axes walks its last one
   std::size_t best = votes.empty() ? 0 : votes.size() - 1;
   for (std::size_t a = 0; a < votes.size(); ++a)
     if (votes[a] > votes[best]) best = a;
@@ -69,27 +79,16 @@ void set_outer(Group& g, const Mask& outer) {
 /// In memory every axis of `outside` steps over whole runs of the others.
 bool lies_outside(const LoopProgram& p, const loop::LoopOp& op, const std::vector<SymExpr>& variables, const Group& g,
                   const Mask& outside) {
-  const auto names = variable_names(op);
-  std::vector<std::string> axes;
-  for (const Axis& a : g.axes) axes.push_back(a.name);
   for (const loop::Scalar& s : op.body.nodes) {
     if (s.op != loop::ScalarOp::load) continue;
-    const SymExpr at = substitute(address(p.tensors[s.tensor.index].type, s.indices),
-                                  [&](std::string_view name) -> std::optional<SymExpr> {
-                                    const auto it = std::ranges::find(names, name);
-                                    if (it == names.end()) return std::nullopt;
-                                    return variables[static_cast<std::size_t>(it - names.begin())];
-                                  });
-    const auto linear = linear_in(sym::simplify(at, ranges_of(g.axes)), axes);
+    const auto linear = address_over_axes(p, op, s, variables, g);
     if (!linear) continue;
     std::int64_t inside = 0, least = INT64_MAX;
-    for (std::size_t k = 0; k < axes.size(); ++k) {
+    for (std::size_t k = 0; k < outside.size(); ++k) {
       const std::int64_t step = estimate(linear->coefficients[k], p);
       if (step == 0) continue;
-      if (outside[k])
-        least = std::min(least, step);
-      else
-        inside = std::max(inside, step);
+      if (outside[k]) least = std::min(least, step);
+      else inside = std::max(inside, step);
     }
     if (least != INT64_MAX && inside != 0) return least > inside;
   }
