@@ -280,7 +280,14 @@ bool signed_unary(Lowering& l, const Node& node) {
   return l.type(node.results[0]).dtype != DType::kBool && arithmetic<unary<kOp>>(l, node);
 }
 
-Term converted(Pointwise& p) { return p.loop.body.cast(p.raw(0), op::compute_type(p.common)); }
+/// A conversion that the program asks for rounds, also where fusion later drops the store that would have rounded.
+Term rounded(Pointwise& p, std::size_t position) {
+  const Term x = p.raw(position);
+  const bool is_wider = is_value(p.node, position) && p.l.type(arg<ValueId>(p.node, position)).dtype != p.common;
+  return op::is_half(p.common) && is_wider ? round_half(p.loop.body, x, p.common)
+                                           : p.loop.body.cast(x, op::compute_type(p.common));
+}
+Term converted(Pointwise& p) { return rounded(p, 0); }
 
 /// A copy in the result's type and layout: without a change of type it is the operand itself until memory is needed.
 bool copy(Lowering& l, const Node& node) {
@@ -310,7 +317,7 @@ bool copy(Lowering& l, const Node& node) {
 }
 
 /// aten::copy(self, src): src broadcast to self, in self's type.
-Term copy_from(Pointwise& p) { return p.loop.body.cast(p.raw(1), op::compute_type(p.common)); }
+Term copy_from(Pointwise& p) { return rounded(p, 1); }
 
 constexpr RuleRow kRows[] = {
     {Op::add_Tensor, add_scaled<0, 1, ScalarOp::add>},
