@@ -33,6 +33,7 @@ std::vector<kernel::Tiled> tile_all(const schedule::Schedule& s, const Target& t
     if (g.form != schedule::Form::external) {
       tiled.push_back(kernel::tile(s, g, target));
       show("kernel", tiled.back().kernel, o);
+      if (o.checks()) verify(tiled.back().kernel, "tile");
     }
   return tiled;
 }
