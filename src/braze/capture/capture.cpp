@@ -1,6 +1,8 @@
 // One attempt after the other until nothing new is learnt: run, describe the live values, finish the trace.
 #include "braze/capture/capture.h"
 
+#include <algorithm>
+
 #include "braze/capture/interpreter.h"
 #include "braze/capture/outputs.h"
 #include "braze/support/check.h"
@@ -38,6 +40,24 @@ Frame start_frame(World& world, const FrameState& start) {
     frame.slots.push_back(object ? Value{object, slot} : Value{});
   }
   return frame;
+}
+
+/// True if two elements of the tensor may be the same memory: a write-back of the whole would undo a write.
+bool overlaps_itself(Borrowed<> tensor) {
+  Owned<> sizes = attribute(tensor, "shape"), strides = take(PyObject_CallMethod(tensor.get(), "stride", nullptr));
+  std::vector<std::pair<long long, long long>> dims;  // stride, size
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.get()); ++i) {
+    const long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes.get(), i));
+    if (size == 0) return false;
+    if (size > 1) dims.emplace_back(PyLong_AsLongLong(PyTuple_GET_ITEM(strides.get(), i)), size);
+  }
+  std::sort(dims.begin(), dims.end());
+  long long reach = 0;  // of the dimensions so far
+  for (auto [stride, size] : dims) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
 }
 
 /// Everything between two restarts.
@@ -136,7 +156,9 @@ Outcome Attempt::finish(OutputBuilder& outputs) {
     fetched.push_back(record->source);
   }
   for (const autograd::Mutation& written : capture.segment.mutations) {
-    Record* record = world_.record_of_real(world_.tracer.primals()[written.primal].borrow());
+    Borrowed<> real = world_.tracer.primals()[written.primal].borrow();
+    if (overlaps_itself(real)) return Refused{reason_of("an input is written whose elements share memory")};
+    Record* record = world_.record_of_real(real);
     if (record != nullptr)
       world_.guards.require(guard::GuardKind::kTensor, record->source, record->real.borrow(), guard::kTensorIsView);
   }

@@ -160,7 +160,15 @@ Borrowed<> Interpreter::local(int index) {
   realise(value);
   return value.object.borrow();
 }
+/// What interpreted code drops may be an old object whose finaliser must run now.
+void Interpreter::note_dropped(const Owned<>& object) {
+  if (!object) return;
+  PyTypeObject* type = type_of(object.borrow());
+  if (type->tp_finalize != nullptr || type->tp_del != nullptr)
+    world_.stop(std::string("an object with a finaliser is dropped: ") + type->tp_name);
+}
 void Interpreter::set_local(int index, Owned<> object) {
+  note_dropped(frame().slots[static_cast<std::size_t>(index)].object);
   frame().slots[static_cast<std::size_t>(index)] = {std::move(object), SourceId()};
 }
 void Interpreter::make_cell(int index) {

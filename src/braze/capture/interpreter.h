@@ -103,7 +103,8 @@ class Interpreter {
   void extend_list(Borrowed<> list, Borrowed<> iterable);
   void update_set(Borrowed<> set, Borrowed<> iterable);
   void merge_dict(Borrowed<> dict, Borrowed<> other, bool refuses_duplicates, Borrowed<> function);
-  void note_hash(Borrowed<> key);  ///< an object becomes a key of a fresh dict or set
+  void note_hash(Borrowed<> key);                               ///< an object becomes a key of a fresh dict or set
+  void ready(Borrowed<> container) { world_.fill(container); }  ///< before native code changes it in place
 
   Owned<> import_name(Borrowed<> name, Borrowed<> from_list, Borrowed<> level);
   Owned<> import_from(Borrowed<> module, Borrowed<> name);
@@ -214,6 +215,7 @@ class Interpreter {
   Borrowed<> keyword(const CallSite& site, const char* name) const;
   std::size_t positional(const CallSite& site) const;
   Owned<> call_value(CallSite& site);
+  void note_dropped(const Owned<>& object);
   void note_birth(Borrowed<> object);
   Owned<> guard_result(Owned<> result);
 

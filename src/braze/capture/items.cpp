@@ -32,7 +32,6 @@ Owned<> Interpreter::get_item(Borrowed<> container, Borrowed<> key) {
       return call_now(own, {share(container), share(key)});
   }
   if (PyDict_Check(p)) {
-    if (is_tensor(key)) world_.stop("a tensor as a key");
     note_hash(key);
     if (Owned<> value = world_.dict_get(container, key)) return value;
     if (Py_TYPE(p) == Known::get().default_dict) {
@@ -127,7 +126,6 @@ bool Interpreter::contains(Borrowed<> container, Borrowed<> item) {
   }
   if (is_tensor(container)) world_.stop("`in` on a tensor");
   if (PyDict_Check(p)) {
-    if (is_tensor(item)) world_.stop("a tensor as a key");
     note_hash(item);
     return static_cast<bool>(world_.dict_get(container, item));
   }

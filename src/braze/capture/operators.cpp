@@ -20,6 +20,15 @@ bool is_structseq_or_named(PyTypeObject* type) {
   return look_up(type, "n_sequence_fields") || look_up(type, "_fields") || type == Known::get().size;
 }
 
+bool holds_only_constants(Borrowed<> set) {
+  Owned<> items = take(PySequence_Tuple(set.get()));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+    Borrowed<> item = borrow(PyTuple_GET_ITEM(items.get(), i));
+    if (!is_plain_constant(item) && !is_identity_constant(item)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool Interpreter::is_old_opaque(Borrowed<> object) {
@@ -54,7 +63,7 @@ bool Interpreter::is_native(Borrowed<> object, int depth) {
   }
   if (PyAnySet_CheckExact(p)) {
     world_.fill(object);
-    return true;  // note_hash has let in plain objects only
+    return !is_fake_inside(object) && holds_only_constants(object);
   }
   if (Py_TYPE(p) == known.deque) {
     world_.fill(object);
@@ -87,6 +96,7 @@ bool Interpreter::is_fake_inside(Borrowed<> object, int depth) {
       if (is_fake_inside(borrow(value), depth + 1)) return true;
     return false;
   }
+  if (PyAnySet_CheckExact(p)) return any_of(p);
   if (Py_TYPE(p) == &PyDictValues_Type || Py_TYPE(p) == &PyDictItems_Type)
     return is_fake_inside(borrow(reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(p)->dv_dict)),
                           depth + 1);
@@ -251,7 +261,8 @@ Py_ssize_t Interpreter::length(Borrowed<> object) {
 }
 
 void Interpreter::note_hash(Borrowed<> key) {
-  if (is_plain_constant(key) || is_identity_constant(key)) return;
+  if (is_plain_constant(key) || is_identity_constant(key) || is_tensor(key)) return;  // tensors hash by identity
+  if (Py_TYPE(key.get())->tp_hash == PyBaseObject_Type.tp_hash && has_default_comparison(type_of(key))) return;
   if (PyTuple_Check(key.get())) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key.get()); ++i) note_hash(borrow(PyTuple_GET_ITEM(key.get(), i)));
     return;

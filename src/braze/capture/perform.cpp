@@ -116,6 +116,7 @@ class RealMachine {
   void update_set(Borrowed<> set, Borrowed<> iterable) { py::check(_PySet_Update(set.get(), iterable.get())); }
   void merge_dict(Borrowed<> dict, Borrowed<> other, bool refuses_duplicates, Borrowed<> function);
   void note_hash(Borrowed<>) {}
+  void ready(Borrowed<>) {}
 
   Owned<> import_name(Borrowed<> name, Borrowed<> from_list, Borrowed<> level) {
     PyObject* import = PyDict_GetItemString(frame_.function->func_builtins, "__import__");

@@ -101,7 +101,7 @@ Owned<> Runner::make(const Step& step) const {
       return take(as_type(step.object)->tp_new(as_type(step.object), tuple_of(step).get(), nullptr));
     case Make::kAttribute: return take(PyObject_GetAttr(part(step, 0), step.object.get()));
     case Make::kSetState:
-      take(PyObject_CallMethod(part(step, 0), "__setstate__", "O", part(step, 1)));
+      take(PyObject_CallMethodOneArg(part(step, 0), interned("__setstate__").get(), part(step, 1)));
       return share(part(step, 0));
     default: BRAZE_CHECK(false, "step {} makes nothing", kMakeNames[static_cast<int>(step.make)]);
   }
@@ -139,7 +139,7 @@ void Runner::fill(const Step& step) const {
     case Make::kReplaceDeque: take(PyObject_CallMethod(target, "clear", nullptr)); [[fallthrough]];
     case Make::kFillDeque:
       for (std::size_t i = 1; i < step.parts.size(); ++i)
-        take(PyObject_CallMethod(target, "append", "O", part(step, i)));
+        take(PyObject_CallMethodOneArg(target, interned("append").get(), part(step, i)));
       return;
     case Make::kFillCell:
     case Make::kStoreCell: py::check(PyCell_Set(target, part(step, 1))); return;

@@ -241,7 +241,9 @@ Owned<> World::wrap_container(SourceId source, Borrowed<> real) {
   if (type_of(real) == Known::get().default_dict) {
     Borrowed<> member = look_up(type_of(real), "default_factory");
     Owned<> factory = attribute(real, "default_factory");
-    Owned<> seen = wrap(sources.add(SourceKind::kMemberSlot, source, 0, member), factory.borrow());
+    SourceId slot = sources.add(SourceKind::kMemberSlot, source, 0, member);
+    if (factory.get() == Py_None) guards.require(GuardKind::kNullSlot, slot);
+    Owned<> seen = factory.get() == Py_None ? none() : wrap(slot, factory.borrow());
     py::check(PyObject_SetAttrString(record.visible.get(), "default_factory", seen.get()));
   }
   if (PyFrozenSet_CheckExact(real.get())) {
@@ -284,7 +286,7 @@ void World::fill_list(Record& record) {
                                     static_cast<std::uint32_t>(i)),
                         real.borrow());
     if (is_list) py::check(PyList_Append(record.visible.get(), item.get()));
-    else take(PyObject_CallMethod(record.visible.get(), "append", "O", item.get()));
+    else take(PyObject_CallMethodOneArg(record.visible.get(), interned("append").get(), item.get()));
     record.before.push_back(std::move(item));
   }
 }

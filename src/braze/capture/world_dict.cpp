@@ -6,9 +6,7 @@ namespace braze::capture {
 
 namespace {
 
-bool is_simple_key(Borrowed<> key) {
-  return is_plain_constant(key) || PyType_Check(key.get()) || PyFunction_Check(key.get());
-}
+bool is_simple_key(Borrowed<> key) { return guard::is_guardable_key(key); }
 
 /// The builtin store, whatever a subclass overrides.
 void store(Borrowed<> dict, Borrowed<> key, Borrowed<> value) {
@@ -79,8 +77,7 @@ void World::fill_dict(Record& record) {
   Owned<> known = take(PyDict_Copy(record.visible.get()));   // values read or written so far
   Owned<> keys = take(PySequence_Tuple(record.real.get()));  // an OrderedDict's own order
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i)
-    if (!is_simple_key(borrow(PyTuple_GET_ITEM(keys.get(), i))) &&
-        !is_identity_constant(borrow(PyTuple_GET_ITEM(keys.get(), i))))
+    if (!is_simple_key(borrow(PyTuple_GET_ITEM(keys.get(), i))))
       stop("a dict with objects as keys", "use strings or numbers as keys");
   guards.require(GuardKind::kDictKeys, record.source, keys.borrow());
   Owned<> written = take(PySet_New(nullptr));

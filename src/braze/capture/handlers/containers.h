@@ -59,6 +59,7 @@ void build_slice(M& m, int count) {
 
 template <class M>
 void list_append(M& m, int depth) {
+  m.ready(m.peek(depth + 1));
   py::check(PyList_Append(m.peek(depth + 1).get(), m.peek(1).get()));
   m.drop(1);
 }
@@ -66,6 +67,7 @@ void list_append(M& m, int depth) {
 template <class M>
 void set_add(M& m, int depth) {
   m.note_hash(m.peek(1));
+  m.ready(m.peek(depth + 1));
   py::check(PySet_Add(m.peek(depth + 1).get(), m.peek(1).get()));
   m.drop(1);
 }
@@ -74,6 +76,7 @@ template <class M>
 void map_add(M& m, int depth) {
   Borrowed<> key = m.peek(2), value = m.peek(1);
   m.note_hash(key);
+  m.ready(m.peek(depth + 2));
   py::check(PyDict_SetItem(m.peek(depth + 2).get(), key.get(), value.get()));
   m.drop(2);
 }
@@ -104,6 +107,7 @@ void dict_merge(M& m, int depth) {
 
 template <class M>
 void list_to_tuple(M& m) {
+  m.ready(m.peek(1));
   replace(m, 1, take(PyList_AsTuple(m.peek(1).get())));
 }
 
