@@ -150,9 +150,23 @@ Owned<> Interpreter::call_module(CallSite& site) {
   }
   Owned<> self;
   Owned<> forward = load_attribute(module.borrow(), interned("forward"), &self);
+  Owned<> positionals = take(PyTuple_New(static_cast<Py_ssize_t>(positional(site)))), keywords = take(PyDict_New());
+  for (std::size_t i = 0; i < positional(site); ++i)
+    PyTuple_SET_ITEM(positionals.get(), static_cast<Py_ssize_t>(i), share(site.args[i]).release());
+  for (std::size_t i = positional(site); i < site.args.size(); ++i)
+    py::check(PyDict_SetItem(keywords.get(),
+                             PyTuple_GET_ITEM(site.names.get(), static_cast<Py_ssize_t>(i - positional(site))),
+                             site.args[i].get()));
   if (self) site.args.insert(site.args.begin(), self);
   site.callable = std::move(forward);
-  return begin_call(std::move(site));
+  const std::size_t depth = frames_.size();
+  Owned<> result = begin_call(std::move(site));
+  if (!result && frames_.size() == depth + 1) {
+    frame().module = std::move(module);
+    frame().positional = std::move(positionals);
+    frame().keywords = std::move(keywords);
+  }
+  return result;
 }
 
 Owned<> Interpreter::call_function(Borrowed<PyFunctionObject> function, CallSite& site) {

@@ -60,6 +60,13 @@ bool overlaps_itself(Borrowed<> tensor) {
   return false;
 }
 
+/// True if the code that is performed next may walk the frames.
+bool looks_at_frames(const Break& reason) {
+  for (const char* name : {"_getframe", "warn", "currentframe", "stack()", "extract_stack", "findCaller"})
+    if (reason.reason.find(name) != std::string::npos) return true;
+  return false;
+}
+
 /// Everything between two restarts.
 class Attempt {
  public:
@@ -126,7 +133,7 @@ Outcome Attempt::run() {
     if (auto outcome = settle()) return std::move(*outcome);
   }
   if (result) outputs.returns(result.borrow());
-  else outputs.stops();
+  else outputs.stops(looks_at_frames(std::get<Stopped>(end_).reason));
   outputs.effects();
   outputs.native_state(before_, NativeState::current());
   if (outputs.failure())

@@ -34,7 +34,9 @@ struct Frame {
   int call_pc = -1;  ///< the call that waits for a callee frame
   std::vector<Value> slots;
   Owned<> globals, builtins;  ///< visible dicts
-  bool is_generator = false;  ///< runs in a nested loop until it yields
+  Owned<> module;  ///< entered through Module.__call__ of this module, whose own frames were skipped; with its
+  Owned<> positional, keywords;  ///< arguments: they stand for those frames where code looks at frames
+  bool is_generator = false;     ///< runs in a nested loop until it yields
 };
 
 struct CallSite {

@@ -254,9 +254,44 @@ void OutputBuilder::returns(Borrowed<> value) {
   fill_pending();
 }
 
-void OutputBuilder::stops() {
+/// A frame of torch's Module._wrapped_call_impl or _call_impl that waits in its call of the next one.
+FramePlan OutputBuilder::module_frame(Borrowed<> function, const Frame& frame, bool is_last_call) {
+  FramePlan plan;
+  plan.code = Owned<PyCodeObject>::share(reinterpret_cast<PyCodeObject*>(function.as<PyFunctionObject>()->func_code));
+  plan.function = constant(function);
+  const py::CodeInfo& info = py::CodeInfo::of(plan.code.borrow());
+  for (int pc : info.starts()) {
+    if (info.at(pc).opcode != py::Opcode::CALL_FUNCTION_EX || (plan.call_pc >= 0 && !is_last_call)) continue;
+    plan.call_pc = pc;
+    plan.pc = info.at(pc).next;
+  }
+  const auto* kinds = reinterpret_cast<const unsigned char*>(PyBytes_AS_STRING(plan.code->co_localspluskinds));
+  for (int i = 0; i < plan.code->co_nlocalsplus; ++i) {
+    const std::string name = utf8(borrow(PyTuple_GET_ITEM(plan.code->co_localsplusnames, i)));
+    Owned<> value = name == "self"     ? frame.module
+                    : name == "args"   ? frame.positional
+                    : name == "kwargs" ? frame.keywords
+                                       : Owned<>{};
+    if (name == "forward_call") value = take(PyMethod_New(Owned<>(frame.function).get(), frame.module.get()));
+    if (kinds[i] & CO_FAST_CELL) value = take(PyCell_New(value.get()));
+    plan.slots.push_back(visit(value.borrow()));
+  }
+  return plan;
+}
+
+void OutputBuilder::add_module_frames(const Frame& frame) {
+  const Known& known = Known::get();
+  FramePlan outer = module_frame(known.module_wrapped_call.borrow(), frame, true);
+  FramePlan inner = module_frame(known.module_call_impl.borrow(), frame, false);
+  if (outer.call_pc < 0 || inner.call_pc < 0) return;
+  data_.frames.push_back(std::move(outer));
+  data_.frames.push_back(std::move(inner));
+}
+
+void OutputBuilder::stops(bool with_module_frames) {
   data_.returns = false;
   for (Frame& f : interpreter_.frames()) {
+    if (f.module && with_module_frames) add_module_frames(f);
     FramePlan plan;
     plan.code = f.code;
     plan.function = visit(Owned<>(f.function).borrow());

@@ -50,6 +50,8 @@ class OutputBuilder {
   Index fail(Borrowed<> object, std::string reason);
   void fill_pending();
   void fill_instance(Borrowed<> object, Index target);
+  void add_module_frames(const Frame& frame);
+  FramePlan module_frame(Borrowed<> function, const Frame& frame, bool is_last_call);
   void dict_effect(Record& record);
   void list_effect(Record& record);
   void note_distinct(const Record& changed);
