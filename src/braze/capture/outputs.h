@@ -19,8 +19,8 @@ class OutputBuilder {
   explicit OutputBuilder(Interpreter& interpreter);
 
   void returns(Borrowed<> value);
-  void stops();    ///< the chain of the interpreter's frames
-  void effects();  ///< shadows that differ from what was read
+  void stops(bool with_module_frames);  ///< the chain of frames; with Module.__call__'s own ones if code will walk them
+  void effects();                       ///< shadows that differ from what was read
   void native_state(const NativeState& before, const NativeState& after);
 
   /// Set if a live object cannot be made again: the capture stops where it was born (0: unknown).
