@@ -34,6 +34,10 @@ def _check(dynamic: bool | None, backend: object, mode: object, options: dict[st
             raise ValueError(_nearest(name, OPTIONS, "option"))
     if dynamic not in (None, True, False):
         raise ValueError(f"braze.compile: dynamic must be None, True or False, not {dynamic!r}.")
+    if (options or {}).get("fallback_random", True) is not True:
+        raise NotImplementedError(
+            "braze.compile: fallback_random=False is not there yet; random operators draw from eager's generators."
+        )
     if dynamic is True:
         raise NotImplementedError(
             "braze.compile: dynamic=True is not there yet; leave dynamic out, every size then compiles once."

@@ -24,6 +24,8 @@ class Config:
         return _C.option(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "fallback_random" and not value:
+            raise NotImplementedError("braze.config: fallback_random=False is not there yet.")
         _C.set_option(name, str(int(value)) if isinstance(value, bool) else str(value))
 
     def __dir__(self) -> list[str]:

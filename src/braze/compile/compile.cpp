@@ -46,12 +46,15 @@ plan::Plan compile_loops(loop::LoopProgram loops, const Target& target, support:
   auto tiled = timed("tile", o, [&] { return tile_all(s, target, o); });
   auto p = timed("plan", o, [&] { return plan::make_plan(s, std::move(tiled)); });
   show("plan", p, o);
+  if (o.wants("code"))
+    for (const plan::Kernel& k : p.kernels) o.changed("code", "", k.source);
   if (o.checks()) verify(p, "plan");
   return p;
 }
 
 plan::Plan compile(graph::Graph graph, const Target& target, support::Observer& o) {
   support::run_all<graph::Graph>(graph::kGraphPasses, graph, o);
+  show("graph", graph, o);
   auto loops = timed("lower", o, [&] { return loop::lower(graph, {.checks = target.checks}); });
   show("loops", loops, o);
   support::run_all<loop::LoopProgram>(loop::kLoopPasses, loops, o);

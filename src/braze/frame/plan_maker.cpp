@@ -14,11 +14,13 @@ namespace braze::frame {
 
 namespace {
 
-/// Does what the process's options say: BRAZE_DISABLE, BRAZE_DUMP, BRAZE_STRICT.
+/// Does what the process's options say: BRAZE_DISABLE, BRAZE_DUMP, BRAZE_LOGS, BRAZE_STRICT.
 class OptionsObserver final : public support::Observer {
  public:
   bool disabled(std::string_view name) const override { return support::list_has(options_.disable, name); }
-  bool wants(std::string_view name) const override { return support::list_has(options_.dump, name); }
+  bool wants(std::string_view name) const override {
+    return support::list_has(options_.dump, name) || support::list_has(options_.logs, name);
+  }
   bool checks() const override { return options_.strict; }
   void changed(std::string_view name, const std::string&, const std::string& after) override {
     support::log(name, after);
@@ -46,7 +48,18 @@ plan::Plan PlanMaker::compile(const graph::Graph& graph) {
   return plan;
 }
 
+namespace {
+
+void log_times(const support::Observer& observer, double seconds) {
+  std::string text = support::format("compiled in {:.1f} ms:", seconds * 1e3);
+  for (const auto& time : observer.times) text += support::format(" {} {:.2f}", time.name, time.seconds * 1e3);
+  support::log("perf", text);
+}
+
+}  // namespace
+
 void PlanMaker::record(const support::Observer& observer, double seconds) {
+  if (support::logs("perf")) log_times(observer, seconds);
   const std::lock_guard lock(mutex_);
   seconds_ += seconds;
   for (const auto& time : observer.times) {
