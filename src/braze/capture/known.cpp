@@ -307,6 +307,7 @@ Known::Known() {
   Owned<> nn_module = share(PyDict_GetItemString(PyImport_GetModuleDict(), "torch.nn.modules.module"));
   torch_nn_module_globals = share(PyModule_GetDict(nn_module.get()));
   sys_modules = share(PyImport_GetModuleDict());
+  variable_functions = find("torch._C", "_VariableFunctions");
   add_all("math", Meaning::kValue);
   add_all("cmath", Meaning::kValue);
   add_all("_operator", Meaning::kValue);
@@ -341,6 +342,11 @@ void Known::add_all(const char* module, Meaning meaning) {
 Meaning Known::meaning(Borrowed<> callable) const {
   auto it = meanings_.find(callable.get());
   return it == meanings_.end() ? Meaning::kUnknown : it->second;
+}
+
+bool Known::is_torch_function(Borrowed<> callable, const std::string& name) const {
+  const Owned<> found = attribute(variable_functions.borrow(), name.c_str());
+  return found.get() == callable.get();
 }
 
 bool Known::is_tensor_operation(const std::string& name) {

@@ -37,8 +37,11 @@ class Known {
   Owned<> module_call, module_getattr, module_setattr, module_wrapped_call, module_call_impl;
   Owned<> torch_nn_module_globals;  ///< the dict of torch.nn.modules.module: global hooks
   Owned<> sys_modules;
+  Owned<> variable_functions;  ///< torch._C._VariableFunctions: torch.add and its like are its static methods
 
   Meaning meaning(Borrowed<> callable) const;
+  /// The native function torch.<name>, by identity.
+  bool is_torch_function(Borrowed<> callable, const std::string& name) const;
   /// True if "aten::name" is an operator whose result does not depend on values and reaches no memory.
   static bool is_tensor_operation(const std::string& name);
   /// Attributes of tensors that are answered by the fake.

@@ -88,6 +88,7 @@ Owned<> Interpreter::call_native(CallSite& site) {
     case Meaning::kBreak: world_.stop("a call of " + name + "()");
     default: break;
   }
+  if (self == nullptr && Known::get().is_torch_function(site.callable.borrow(), name)) return call_torch(site, name);
   if (self == nullptr) world_.stop("a call of " + name + "()");
   if (PyType_Check(self)) {
     if (std::string_view(reinterpret_cast<PyTypeObject*>(self)->tp_name).ends_with("_VariableFunctionsClass"))
