@@ -11,6 +11,20 @@ std::string native_name(Borrowed<> function) {
   return reinterpret_cast<PyCFunctionObject*>(function.get())->m_ml->ml_name;
 }
 
+/// The method descriptor that a bound native method came from: what its self's class has under its name may be another
+/// one (super().get() of a class with its own get), even a Python function.
+Borrowed<> descriptor_of(Borrowed<> bound, PyTypeObject* type) {
+  const PyMethodDef* method = reinterpret_cast<PyCFunctionObject*>(bound.get())->m_ml;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    PyObject* found = PyDict_GetItemString(base->tp_dict, method->ml_name);
+    if (found != nullptr && (Py_TYPE(found) == &PyMethodDescr_Type || Py_TYPE(found) == &PyClassMethodDescr_Type) &&
+        reinterpret_cast<PyMethodDescrObject*>(found)->d_method == method)
+      return borrow(found);
+  }
+  return {};
+}
+
 /// Methods of builtin containers that only move references.
 const std::unordered_set<std::string>& structural_methods() {
   static const std::unordered_set<std::string> names = {
@@ -110,7 +124,7 @@ Owned<> Interpreter::call_native(CallSite& site) {
       if (module == torch_module) return call_torch(site, name);
     world_.stop("a call of " + module + "." + name + "()");
   }
-  Borrowed<> descriptor = look_up(Py_TYPE(self), interned(name.c_str()));
+  Borrowed<> descriptor = descriptor_of(site.callable.borrow(), Py_TYPE(self));
   if (is_generator_object(borrow(self))) return real_call(site);
   if (!descriptor) world_.stop("a call of " + name + "()");
   CallSite inner{share(descriptor), std::move(site.args), site.names};
