@@ -237,7 +237,19 @@ Owned<> Interpreter::member_slot(Borrowed<> object, Borrowed<> descriptor) {
   return world_.wrap(world_.sources.add(SourceKind::kMemberSlot, record->source, 0, descriptor), real.borrow());
 }
 
-Owned<> Interpreter::attribute_of_instance(Borrowed<> object, Borrowed<> name, Owned<>* unbound_self) {
+/// A class with its own __getattribute__: __getattr__ is asked when that raises AttributeError.
+Owned<> Interpreter::attribute_by_override(Borrowed<> getter, Borrowed<> object, Borrowed<> name) {
+  Borrowed<> fallback = world_.type_look_up(type_of(object), interned("__getattr__"));
+  try {
+    return call_now(getter, {share(object), share(name)});
+  } catch (const py::PyError&) {
+    if (world_.pending || !fallback || !PyErr_ExceptionMatches(PyExc_AttributeError)) throw;
+    PyErr_Clear();
+  }
+  return call_now(fallback, {share(object), share(name)});
+}
+
+Owned<> Interpreter::attribute_of_instance(Borrowed<> object, Borrowed<> name, Owned<>* unbound_self, bool is_plain) {
   PyTypeObject* type = type_of(object);
   PyObject* p = object.get();
   if (PyFunction_Check(p) || PyCFunction_Check(p) || PyMethod_Check(p) || type == &PyMethodDescr_Type ||
@@ -265,11 +277,11 @@ Owned<> Interpreter::attribute_of_instance(Borrowed<> object, Borrowed<> name, O
   }
   Borrowed<> found = world_.type_look_up(type, name);
   const bool is_heap = is_python_heap_type(type);
-  if (is_heap) {
+  if (is_heap && !is_plain) {
     Borrowed<> getter = look_up(type, "__getattribute__");
     if (getter && PyFunction_Check(getter.get())) {
       world_.type_look_up(type, interned("__getattribute__"));
-      return call_now(getter, {share(object), share(name)});
+      return attribute_by_override(getter, object, name);
     }
   }
   if (type->tp_getattro != PyObject_GenericGetAttr && !is_heap) {
@@ -286,7 +298,7 @@ Owned<> Interpreter::attribute_of_instance(Borrowed<> object, Borrowed<> name, O
     if (type_of(found)->tp_descr_get != nullptr) return bind_descriptor(found, object, type, unbound_self);
     return world_.type_value(type, name, found);
   }
-  Borrowed<> fallback = is_heap ? world_.type_look_up(type, interned("__getattr__")) : Borrowed<>{};
+  Borrowed<> fallback = is_heap && !is_plain ? world_.type_look_up(type, interned("__getattr__")) : Borrowed<>{};
   if (fallback && fallback.get() == Known::get().module_getattr.get() && dict) {
     for (const char* table : {"_parameters", "_buffers", "_modules"}) {
       Owned<> members = world_.dict_get(dict.borrow(), interned(table));

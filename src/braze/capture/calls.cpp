@@ -81,7 +81,8 @@ Owned<> Interpreter::begin_call(CallSite site) {
     if (Py_TYPE(p) == &_PyMethodWrapper_Type) {
       Owned<> self = attribute(site.callable.borrow(), "__self__"),
               name = attribute(site.callable.borrow(), "__name__");
-      Borrowed<> descriptor = look_up(type_of(self.borrow()), name.borrow());
+      Owned<> owner = attribute(site.callable.borrow(), "__objclass__");
+      Borrowed<> descriptor = look_up(reinterpret_cast<PyTypeObject*>(owner.get()), name.borrow());
       if (!descriptor || Py_TYPE(descriptor.get()) != &PyWrapperDescr_Type) world_.stop("a call of a method wrapper");
       site.args.insert(site.args.begin(), self);
       return call_method_of(descriptor, site);

@@ -186,7 +186,9 @@ class Interpreter {
   // attributes.cpp
   Owned<> attribute_of_tensor(Borrowed<> tensor, Borrowed<> name);
   Owned<> attribute_of_type(Borrowed<> type, Borrowed<> name);
-  Owned<> attribute_of_instance(Borrowed<> object, Borrowed<> name, Owned<>* unbound_self);
+  /// `is_plain`: as object.__getattribute__, whatever the class overrides.
+  Owned<> attribute_of_instance(Borrowed<> object, Borrowed<> name, Owned<>* unbound_self, bool is_plain = false);
+  Owned<> attribute_by_override(Borrowed<> getter, Borrowed<> object, Borrowed<> name);
   Owned<> attribute_of_super(Borrowed<> super, Borrowed<> name);
   Owned<> attribute_of_module(Borrowed<> module, Borrowed<> name);
   Owned<> bind_descriptor(Borrowed<> descriptor, Borrowed<> object, PyTypeObject* type, Owned<>* unbound_self);

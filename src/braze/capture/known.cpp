@@ -281,6 +281,8 @@ Known::Known() {
   module = find_type("torch.nn.modules.module", "Module");
   size = find_type("torch", "Size");
   device = find_type("torch", "device");
+  finfo = find_type("torch", "finfo");
+  iinfo = find_type("torch", "iinfo");
   dtype = find_type("torch", "dtype");
   layout = find_type("torch", "layout");
   memory_format = find_type("torch", "memory_format");

@@ -33,7 +33,7 @@ class Known {
   PyTypeObject *tensor, *tensor_base, *parameter, *buffer, *module, *size, *device, *dtype, *layout, *memory_format;
   PyTypeObject *enum_type, *partial, *deque, *ordered_dict, *default_dict, *counter, *cached_property,
       *simple_namespace;
-  PyTypeObject *lru_cache_wrapper, *op_overload, *op_overload_packet, *generator, *abc_meta;
+  PyTypeObject *lru_cache_wrapper, *finfo, *iinfo, *op_overload, *op_overload_packet, *generator, *abc_meta;
   Owned<> module_call, module_getattr, module_setattr, module_wrapped_call, module_call_impl;
   Owned<> torch_nn_module_globals;  ///< the dict of torch.nn.modules.module: global hooks
   Owned<> sys_modules;

@@ -87,7 +87,7 @@ std::size_t Interpreter::positional(const CallSite& site) const {
 /// A builtin function or a bound builtin method.
 Owned<> Interpreter::call_native(CallSite& site) {
   const std::string name = native_name(site.callable.borrow());
-  PyObject* self = PyCFunction_GET_SELF(site.callable.get());
+  PyObject* self = reinterpret_cast<PyCFunctionObject*>(site.callable.get())->m_self;  // static methods have one too
   switch (Known::get().meaning(site.callable.borrow())) {
     case Meaning::kModel: return call_model(site);
     case Meaning::kValue: return call_value(site);
@@ -184,6 +184,9 @@ Owned<> Interpreter::call_object_method(CallSite& site, const std::string& name)
   Borrowed<> self = site.args[0].borrow();
   const std::size_t n = site.args.size();
   if (name == "__init__" || name == "__init_subclass__") return none();
+  if (name == "__getattribute__" && n == 2 && PyUnicode_Check(site.args[1].get()) && !is_tensor(self) &&
+      !PyType_Check(self.get()) && !PyModule_Check(self.get()))
+    return attribute_of_instance(self, site.args[1].borrow(), nullptr, true);
   if (name == "__setattr__" && n == 3) {
     if (is_tensor(self) || PyType_Check(self.get())) world_.stop("object.__setattr__ on a tensor or a class");
     set_instance_attribute(self, site.args[1].borrow(), site.args[2].borrow());

@@ -153,7 +153,11 @@ OutputBuilder::Index OutputBuilder::make_callable(Borrowed<> object) {
     Owned<> keywords = attribute(object, "keywords");
     std::vector<Index> parts = {visit(attribute(object, "func").borrow())};
     for (Index part : visit_all(attribute(object, "args").borrow())) parts.push_back(part);
-    if (PyDict_GET_SIZE(keywords.get()) > 0) return fail(object, "a live functools.partial with keywords");
+    if (PyDict_GET_SIZE(keywords.get()) > 0) {
+      parts.insert(parts.begin(), visit(keywords.borrow()));
+      fill_pending();  // the partial copies its keywords
+      return emit({Make::kPartialKeywords, share(as_object(Py_TYPE(p))), std::move(parts)});
+    }
     return emit({Make::kPartial, share(as_object(Py_TYPE(p))), std::move(parts)});
   }
   auto* f = reinterpret_cast<PyFunctionObject*>(p);
@@ -184,6 +188,12 @@ OutputBuilder::Index OutputBuilder::make_instance(Borrowed<> object) {
     const Index index = emit({Make::kException, share(as_object(type)), visit_all(attribute(object, "args").borrow())});
     unfilled_.emplace_back(share(object), index);
     return index;
+  }
+  if (type == Known::get().finfo || type == Known::get().iinfo) {
+    Owned<> name = attribute(object, "dtype");
+    Owned<> dtype =
+        attribute(borrow(PyDict_GetItemString(PyImport_GetModuleDict(), "torch")), utf8(name.borrow()).c_str());
+    return emit({Make::kCall, share(as_object(type)), {constant(dtype.borrow())}});
   }
   const bool is_plain = (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && native_base(type) == &PyBaseObject_Type &&
                         type->tp_finalize == nullptr && type->tp_del == nullptr;

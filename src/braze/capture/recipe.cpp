@@ -10,14 +10,47 @@ namespace {
 
 using support::format;
 
-constexpr const char* kMakeNames[] = {
-    "null",          "constant",   "fetch",       "tensor",       "tuple",        "tuple_of",
-    "list",          "dict",       "set",         "frozenset",    "deque",        "dict_like",
-    "slice",         "cell",       "method",      "function",     "partial",      "super",
-    "instance",      "exception",  "call",        "attribute",    "set_state",    "fill_list",
-    "fill_dict",     "fill_set",   "fill_deque",  "fill_cell",    "fill_slot",    "fill_attributes",
-    "fill_function", "store_item", "delete_item", "replace_list", "replace_dict", "replace_set",
-    "replace_deque", "store_cell", "store_slot",  "native_state"};
+constexpr const char* kMakeNames[] = {"null",
+                                      "constant",
+                                      "fetch",
+                                      "tensor",
+                                      "tuple",
+                                      "tuple_of",
+                                      "list",
+                                      "dict",
+                                      "set",
+                                      "frozenset",
+                                      "deque",
+                                      "dict_like",
+                                      "slice",
+                                      "cell",
+                                      "method",
+                                      "function",
+                                      "partial",
+                                      "partial_keywords",
+                                      "super",
+                                      "instance",
+                                      "exception",
+                                      "call",
+                                      "attribute",
+                                      "set_state",
+                                      "fill_list",
+                                      "fill_dict",
+                                      "fill_set",
+                                      "fill_deque",
+                                      "fill_cell",
+                                      "fill_slot",
+                                      "fill_attributes",
+                                      "fill_function",
+                                      "store_item",
+                                      "delete_item",
+                                      "replace_list",
+                                      "replace_dict",
+                                      "replace_set",
+                                      "replace_deque",
+                                      "store_cell",
+                                      "store_slot",
+                                      "native_state"};
 
 PyTypeObject* as_type(const Owned<>& object) { return reinterpret_cast<PyTypeObject*>(object.get()); }
 
@@ -92,6 +125,7 @@ Owned<> Runner::make(const Step& step) const {
     case Make::kCell: return take(PyCell_New(nullptr));
     case Make::kMethod: return take(PyMethod_New(part(step, 0), part(step, 1)));
     case Make::kFunction: return take(PyFunction_New(step.object.get(), part(step, 0)));
+    case Make::kPartialKeywords: return take(PyObject_Call(step.object.get(), tuple_of(step, 1).get(), part(step, 0)));
     case Make::kPartial:
     case Make::kCall: return take(PyObject_CallObject(step.object.get(), tuple_of(step).get()));
     case Make::kSuper:

@@ -29,6 +29,7 @@ enum class Make : std::uint8_t {
   kMethod,
   kFunction,
   kPartial,
+  kPartialKeywords,  ///< parts: keywords, function, arguments
   kSuper,
   kInstance,   ///< `object`: type, without __init__
   kException,  ///< `object`: type; parts: args
