@@ -1,5 +1,6 @@
 // Attribute look-up as CPython does it, each step guarded: type, instance dict, descriptors, __getattr__.
 #include "braze/capture/interpreter.h"
+#include "braze/capture/pending_number.h"
 #include "braze/capture/transaction.h"
 #include "braze/support/text.h"
 
@@ -320,16 +321,18 @@ void Interpreter::set_attribute(Borrowed<> object, Borrowed<> name, Borrowed<> v
   if (PyFunction_Check(object.get())) {
     if (world_.is_pinned(object)) world_.stop("an assignment to an attribute of a function");
     world_.fill_deep(value);
-    py::check(PyObject_SetAttr(object.get(), name.get(), value.get()));
+    py::check(PyObject_SetAttr(object.get(), name.get(), world_.concrete(value).get()));
     return;
   }
   if (!is_python_heap_type(type)) {
     if (world_.record_of(object) != nullptr)
       world_.stop(std::string("an assignment to an attribute of a ") + type->tp_name);
-    py::check(PyObject_SetAttr(object.get(), name.get(), value.get()));
+    py::check(PyObject_SetAttr(object.get(), name.get(), world_.concrete(value).get()));
     return;
   }
   Borrowed<> setter = world_.type_look_up(type, interned("__setattr__"));
+  if (setter.get() == Known::get().module_setattr.get() && is_plain_module_attribute(object, name, value))
+    return set_instance_attribute(object, name, value);
   if (setter && PyFunction_Check(setter.get())) {
     call_now(setter, {share(object), share(name), share(value)});
     return;
@@ -340,6 +343,18 @@ void Interpreter::set_attribute(Borrowed<> object, Borrowed<> name, Borrowed<> v
     return;
   }
   set_instance_attribute(object, name, value);
+}
+
+/// Module.__setattr__ of a number, string or None whose name is no parameter, buffer or submodule.
+bool Interpreter::is_plain_module_attribute(Borrowed<> module, Borrowed<> name, Borrowed<> value) {
+  if (!is_pending(value) && !is_plain_constant(value)) return false;
+  Owned<> dict = world_.dict_of(module);
+  if (!dict) return false;
+  for (const char* table : {"_parameters", "_modules", "_buffers"}) {
+    Owned<> members = world_.dict_get(dict.borrow(), interned(table));
+    if (members && (!PyDict_Check(members.get()) || world_.dict_get(members.borrow(), name))) return false;
+  }
+  return true;
 }
 
 /// object.__setattr__: data descriptors, then the instance dict.
@@ -361,7 +376,7 @@ void Interpreter::set_instance_attribute(Borrowed<> object, Borrowed<> name, Bor
     if (t == &PyMemberDescr_Type) {
       Record* record = world_.record_of(object);
       if (record == nullptr) {
-        py::check(t->tp_descr_set(found.get(), object.get(), value.get()));
+        py::check(t->tp_descr_set(found.get(), object.get(), world_.concrete(value).get()));
         return;
       }
       for (auto& [member, old] : record->slots)

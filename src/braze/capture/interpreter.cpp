@@ -2,6 +2,7 @@
 #include "braze/capture/interpreter.h"
 
 #include "braze/capture/compat/dispatch.h"
+#include "braze/capture/pending_number.h"
 #include "braze/support/check.h"
 #include "braze/support/text.h"
 
@@ -70,6 +71,8 @@ Interpreter::Nesting::Nesting(Interpreter& self) : self_(self) {
 
 /// Finds the handler of the exception that is set, in the frames above `base`. Nothing is unwound if there is none.
 bool Interpreter::unwind(std::size_t base) {
+  const Frame& top = frames_.back();
+  const bool is_reraise = top.info->at(top.current).opcode == py::Opcode::RERAISE;
   std::size_t level = frames_.size();
   std::optional<py::Handler> handler;
   while (level > base) {
@@ -90,12 +93,12 @@ bool Interpreter::unwind(std::size_t base) {
     Break reason{std::string("an exception leaves the function: ") + type_of(exception.borrow())->tp_name, "", "", 0,
                  ""};
     reason.raises = true;
-    world_.set_pending(
-        {handled_ ? Pending::Kind::kRestart : Pending::Kind::kStop, place(std::move(reason)), raise_ordinal_});
+    world_.set_pending({handled_ || is_reraise ? Pending::Kind::kRestart : Pending::Kind::kStop,
+                        place(std::move(reason)), raise_ordinal_});
     return false;
   }
   if (tb) PyException_SetTraceback(exception.get(), tb.get());
-  if (!handled_) raise_ordinal_ = ordinal();
+  if (!handled_ && !is_reraise) raise_ordinal_ = ordinal();
   const bool is_top = level == frames_.size();
   frames_.resize(level);
   Frame& f = frame();
@@ -138,10 +141,16 @@ void Interpreter::realise(Value& value) {
 Borrowed<> Interpreter::peek(int depth) {
   Value& value = frame().slots[frame().slots.size() - static_cast<std::size_t>(depth)];
   realise(value);
+  if (is_pending(value.object.borrow())) value.object = world_.concrete(value.object.borrow());
+  return value.object.borrow();
+}
+Borrowed<> Interpreter::peek_moved(int depth) {
+  Value& value = frame().slots[frame().slots.size() - static_cast<std::size_t>(depth)];
+  realise(value);
   return value.object.borrow();
 }
 Owned<> Interpreter::pop() {
-  peek(1);
+  peek_moved(1);
   Owned<> object = std::move(frame().slots.back().object);
   frame().slots.pop_back();
   return object;

@@ -61,7 +61,8 @@ class Interpreter {
   std::vector<Break> notes;
 
   // The machine's interface for handlers ------------------------------------------------------------------------------
-  Borrowed<> peek(int depth);  ///< 1 is the top; may be null
+  Borrowed<> peek(int depth);        ///< 1 is the top; may be null
+  Borrowed<> peek_moved(int depth);  ///< for a value that is only moved: may be a pending number
   Owned<> pop();
   void push(Owned<> object);
   void drop(int count);
@@ -195,6 +196,7 @@ class Interpreter {
   Owned<> member_slot(Borrowed<> object, Borrowed<> descriptor);
   Owned<> missing_attribute(Borrowed<> object, Borrowed<> name);
   Owned<> load_attribute(Borrowed<> object, Borrowed<> name, Owned<>* unbound_self);
+  bool is_plain_module_attribute(Borrowed<> module, Borrowed<> name, Borrowed<> value);
   void set_instance_attribute(Borrowed<> object, Borrowed<> name, Borrowed<> value);
 
   // operators.cpp

@@ -61,7 +61,9 @@ Owned<> Interpreter::get_item(Borrowed<> container, Borrowed<> key) {
   return take(PyObject_GetItem(p, key.get()));
 }
 
-void Interpreter::set_item(Borrowed<> container, Borrowed<> key, Borrowed<> value) {
+void Interpreter::set_item(Borrowed<> container, Borrowed<> key, Borrowed<> given) {
+  const Owned<> kept = PyDict_CheckExact(container.get()) ? share(given) : world_.concrete(given);
+  Borrowed<> value = kept.borrow();
   PyObject* p = container.get();
   if (is_tensor(container)) {
     if (!is_native(key) || !is_native(value)) world_.stop("an item assignment with an object");

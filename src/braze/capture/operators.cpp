@@ -1,6 +1,7 @@
 // Operators, comparisons, truth, formatting: natively on builtin types and fakes, by special methods otherwise.
 #include "braze/capture/handlers/binary_table.h"
 #include "braze/capture/interpreter.h"
+#include "braze/capture/pending_number.h"
 #include "braze/capture/transaction.h"
 #include "braze/support/text.h"
 
@@ -131,6 +132,14 @@ Owned<> Interpreter::unary(int kind, Borrowed<> operand) {
 }
 
 Owned<> Interpreter::binary(int kind, Borrowed<> left, Borrowed<> right) {
+  if (is_pending(left) || is_pending(right)) {
+    const int plain = kind % kInPlace;
+    auto is_number = [](Borrowed<> x) { return is_pending(x) || PyLong_CheckExact(x.get()); };
+    if ((plain == kAdd || plain == kSubtract) && is_number(left) && is_number(right))
+      return make_pending(plain == kAdd ? '+' : '-', left, right);
+    Owned<> a = world_.concrete(left), b = world_.concrete(right);
+    return binary(kind, a.borrow(), b.borrow());
+  }
   const BinaryOperator& op = kBinaryOperators[kind % kInPlace];
   const bool is_format = kind % kInPlace == 6 && (PyUnicode_CheckExact(left.get()) || PyBytes_CheckExact(left.get()));
   if (is_tensor(left) || is_tensor(right)) {

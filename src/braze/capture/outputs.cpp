@@ -2,6 +2,7 @@
 #include "braze/capture/outputs.h"
 
 #include "braze/capture/callbacks.h"
+#include "braze/capture/pending_number.h"
 #include "braze/support/text.h"
 
 namespace braze::capture {
@@ -57,6 +58,15 @@ OutputBuilder::Index OutputBuilder::make(Borrowed<> object) {
   if (Record* record = world_.record_of(object)) return fetch(record->source);
   if (Borrowed<> original = original_of(object)) return visit(original);
   if (world_.is_pinned(object) || is_plain_constant(object)) return constant(object);
+  if (is_pending(object)) {
+    const PendingNumber number = pending_number(object);
+    if (number.op == 0) return fetch(number.source);
+    const Index left = visit(number.left), right = visit(number.right);
+    return emit({Make::kCall,
+                 attribute(borrow(PyDict_GetItemString(PyImport_GetModuleDict(), "operator")),
+                           number.op == '+' ? "add" : "sub"),
+                 {left, right}});
+  }
   if (is_tensor(object)) {
     if (!world_.tracer.is_fake(object)) return fail(object, "a real tensor made during the capture");
     tensors_.push_back(share(object));

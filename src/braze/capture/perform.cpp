@@ -26,6 +26,7 @@ class RealMachine {
   LiveFrame& frame() { return frame_; }
 
   Borrowed<> peek(int depth) { return borrow(frame_.slots[frame_.top - depth]); }
+  Borrowed<> peek_moved(int depth) { return peek(depth); }
   Owned<> pop() { return Owned<>::steal(frame_.slots[--frame_.top]); }
   void push(Owned<> object) { frame_.slots[frame_.top++] = object.release(); }
   void drop(int count) {

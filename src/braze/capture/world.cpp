@@ -2,6 +2,7 @@
 #include "braze/capture/world.h"
 
 #include "braze/capture/known.h"
+#include "braze/capture/pending_number.h"
 #include "braze/support/text.h"
 
 namespace braze::capture {
@@ -312,7 +313,7 @@ void World::fill_cell(Record& record) {
     record.before.emplace_back();
     return;
   }
-  Owned<> value = wrap(contents, borrow(real));
+  Owned<> value = read_number(contents, borrow(real));
   py::check(PyCell_Set(record.visible.get(), value.get()));
   record.before.push_back(std::move(value));
 }
@@ -330,6 +331,13 @@ void World::fill_deep(Borrowed<> visible) {
   }
 }
 
+/// A value that may be a counter: an int stays pending until someone looks at it.
+Owned<> World::read_number(SourceId source, Borrowed<> real) {
+  if (!PyLong_CheckExact(real.get())) return wrap(source, real);
+  guards.require(GuardKind::kExactType, source, borrow(as_object(&PyLong_Type)));
+  return make_pending(real, source);
+}
+
 Owned<> World::cell_get(Borrowed<> cell) {
   fill(cell);
   return share(PyCell_GET(cell.get()));
@@ -337,6 +345,18 @@ Owned<> World::cell_get(Borrowed<> cell) {
 void World::cell_set(Borrowed<> cell, Borrowed<> value) {
   fill(cell);
   py::check(PyCell_Set(cell.get(), value.get()));
+}
+
+Owned<> World::concrete(Borrowed<> object) {
+  if (!is_pending(object)) return share(object);
+  const PendingNumber number = pending_number(object);
+  if (number.op == 0) {
+    guards.require(GuardKind::kConstant, number.source, number.value);
+  } else {
+    concrete(number.left);
+    concrete(number.right);
+  }
+  return share(number.value);
 }
 
 void World::note_identity(Borrowed<> a, Borrowed<> b) {

@@ -109,6 +109,9 @@ class World {
   Owned<> cell_get(Borrowed<> cell);
   void cell_set(Borrowed<> cell, Borrowed<> value);
 
+  /// A pending number's int, its origins guarded by value; anything else as it is.
+  Owned<> concrete(Borrowed<> object);
+
   /// Guards that two values are, or are not, one object.
   void note_identity(Borrowed<> a, Borrowed<> b);
 
@@ -138,6 +141,7 @@ class World {
   void fill_dict(Record& record);
   void fill_set(Record& record);
   void fill_cell(Record& record);
+  Owned<> read_number(SourceId source, Borrowed<> real);
   Owned<> dict_read(Record& record, Borrowed<> key);
 
   bool is_unique(SourceId source) const;

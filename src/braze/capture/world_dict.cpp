@@ -33,7 +33,7 @@ Owned<> World::dict_read(Record& record, Borrowed<> key) {
     py::check(PySet_Add(record.absent.get(), key.get()));
     return {};
   }
-  Owned<> value = wrap(sources.add(SourceKind::kDictItem, record.source, 0, key), borrow(real));
+  Owned<> value = read_number(sources.add(SourceKind::kDictItem, record.source, 0, key), borrow(real));
   store(record.visible.borrow(), key, value.borrow());
   return value;
 }
@@ -49,8 +49,9 @@ Owned<> World::dict_get(Borrowed<> dict, Borrowed<> key) {
   return share(value);
 }
 
-void World::dict_set(Borrowed<> dict, Borrowed<> key, Borrowed<> value) {
+void World::dict_set(Borrowed<> dict, Borrowed<> key, Borrowed<> given) {
   Record* record = record_of(dict);
+  Owned<> value = share(given);
   if (record != nullptr && !record->filled) {
     if (!PyDict_CheckExact(dict.get()) || !is_simple_key(key)) {
       fill(dict);
@@ -62,7 +63,8 @@ void World::dict_set(Borrowed<> dict, Borrowed<> key, Borrowed<> value) {
       if (!is_noted) record->writes.push_back(share(key));
     }
   }
-  store(dict, key, value);
+  if (record == nullptr || record->filled) value = concrete(given);
+  store(dict, key, value.borrow());
 }
 
 bool World::dict_remove(Borrowed<> dict, Borrowed<> key) {
@@ -86,7 +88,7 @@ void World::fill_dict(Record& record) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
     PyObject* key = PyTuple_GET_ITEM(keys.get(), i);
     if (!is_plain_constant(borrow(key))) pin(borrow(key));
-    Owned<> value = share(PyDict_GetItemWithError(known.get(), key));
+    Owned<> value = concrete(borrow(PyDict_GetItemWithError(known.get(), key)));
     const bool is_written = py::check(PySet_Contains(written.get(), key)) != 0;
     if (!value)
       value = wrap(sources.add(SourceKind::kDictItem, record.source, 0, borrow(key)),
@@ -97,7 +99,8 @@ void World::fill_dict(Record& record) {
   }
   for (const Owned<>& key : record.writes)
     if (!py::check(PyDict_Contains(record.visible.get(), key.get())))
-      store(record.visible.borrow(), key.borrow(), borrow(PyDict_GetItemWithError(known.get(), key.get())));
+      store(record.visible.borrow(), key.borrow(),
+            concrete(borrow(PyDict_GetItemWithError(known.get(), key.get()))).borrow());
   record.writes.clear();
 }
 

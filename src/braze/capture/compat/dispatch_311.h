@@ -21,7 +21,7 @@ void execute(M& m, const py::Instruction& i) {
     case Opcode::PRECALL: return;
     case Opcode::POP_TOP: return m.drop(1);
     case Opcode::PUSH_NULL: return m.push({});
-    case Opcode::COPY: return m.push(share(m.peek(arg)));
+    case Opcode::COPY: return m.push(share(m.peek_moved(arg)));
     case Opcode::SWAP: return m.swap(arg);
     case Opcode::LOAD_CONST: return m.push(share(m.constant(arg)));
     case Opcode::LOAD_FAST: return h::load_fast(m, arg);

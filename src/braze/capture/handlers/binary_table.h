@@ -29,6 +29,7 @@ inline constexpr BinaryOperator kBinaryOperators[] = {
     {PyNumber_TrueDivide, PyNumber_InPlaceTrueDivide, "__truediv__", "__rtruediv__", "__itruediv__", "/"},
     {PyNumber_Xor, PyNumber_InPlaceXor, "__xor__", "__rxor__", "__ixor__", "^"},
 };
+inline constexpr int kAdd = 0, kSubtract = 10;
 inline constexpr int kInPlace = 13;  ///< BINARY_OP arguments from here on are the in-place forms
 
 inline Owned<> apply_binary(int kind, Borrowed<> left, Borrowed<> right) {

@@ -24,8 +24,8 @@ void unary_not(M& m) {
 
 template <class M>
 void binary(M& m, int kind) {
-  Borrowed<> left = m.peek(2);
-  replace(m, 2, m.binary(kind, left, m.peek(1)));
+  Borrowed<> left = m.peek_moved(2);
+  replace(m, 2, m.binary(kind, left, m.peek_moved(1)));
 }
 
 template <class M>
@@ -56,7 +56,7 @@ void binary_subscr(M& m) {
 
 template <class M>
 void store_subscr(M& m) {
-  Borrowed<> value = m.peek(3), container = m.peek(2);
+  Borrowed<> value = m.peek_moved(3), container = m.peek(2);
   m.set_item(container, m.peek(1), value);
   m.drop(3);
 }

@@ -27,7 +27,7 @@ void load_deref(M& m, int index) {
 
 template <class M>
 void store_deref(M& m, int index) {
-  m.store_cell(m.local(index), m.peek(1));
+  m.store_cell(m.local(index), m.peek_moved(1));
   m.drop(1);
 }
 
@@ -46,7 +46,7 @@ void load_global(M& m, int oparg) {
 
 template <class M>
 void store_global(M& m, int oparg) {
-  m.store_global(m.name(oparg), m.peek(1));
+  m.store_global(m.name(oparg), m.peek_moved(1));
   m.drop(1);
 }
 
@@ -67,7 +67,7 @@ void load_method(M& m, int index) {
 
 template <class M>
 void store_attr(M& m, int index) {
-  m.set_attribute(m.peek(1), m.name(index), m.peek(2));
+  m.set_attribute(m.peek(1), m.name(index), m.peek_moved(2));
   m.drop(2);
 }
 
