@@ -170,14 +170,14 @@ Borrowed<> Interpreter::local(int index) {
   return value.object.borrow();
 }
 /// What interpreted code drops may be an old object whose finaliser must run now.
-void Interpreter::note_dropped(const Owned<>& object) {
+void Interpreter::note_dropped_local(int index) {
+  const Owned<>& object = frame().slots[static_cast<std::size_t>(index)].object;
   if (!object) return;
   PyTypeObject* type = type_of(object.borrow());
   if (type->tp_finalize != nullptr || type->tp_del != nullptr)
     world_.stop(std::string("an object with a finaliser is dropped: ") + type->tp_name);
 }
 void Interpreter::set_local(int index, Owned<> object) {
-  note_dropped(frame().slots[static_cast<std::size_t>(index)].object);
   frame().slots[static_cast<std::size_t>(index)] = {std::move(object), SourceId()};
 }
 void Interpreter::make_cell(int index) {

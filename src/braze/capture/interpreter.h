@@ -70,6 +70,7 @@ class Interpreter {
   void jump(int pc) { frame().pc = pc; }
   Borrowed<> local(int index);
   void set_local(int index, Owned<> object);
+  void note_dropped_local(int index);  ///< stops if dropping the local's object runs a finaliser
   void make_cell(int index);
   void copy_free_variables(int count);
   Borrowed<> constant(int index) { return borrow(PyTuple_GET_ITEM(frame().code->co_consts, index)); }
@@ -221,7 +222,6 @@ class Interpreter {
   Borrowed<> keyword(const CallSite& site, const char* name) const;
   std::size_t positional(const CallSite& site) const;
   Owned<> call_value(CallSite& site);
-  void note_dropped(const Owned<>& object);
   void note_birth(Borrowed<> object);
   Owned<> guard_result(Owned<> result);
 

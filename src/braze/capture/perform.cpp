@@ -118,6 +118,7 @@ class RealMachine {
   void merge_dict(Borrowed<> dict, Borrowed<> other, bool refuses_duplicates, Borrowed<> function);
   void note_hash(Borrowed<>) {}
   void ready(Borrowed<>) {}
+  void note_dropped_local(int) {}
 
   Owned<> import_name(Borrowed<> name, Borrowed<> from_list, Borrowed<> level) {
     PyObject* import = PyDict_GetItemString(frame_.function->func_builtins, "__import__");

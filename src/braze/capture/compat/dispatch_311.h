@@ -26,7 +26,7 @@ void execute(M& m, const py::Instruction& i) {
     case Opcode::LOAD_CONST: return m.push(share(m.constant(arg)));
     case Opcode::LOAD_FAST: return h::load_fast(m, arg);
     case Opcode::LOAD_CLOSURE: return m.push(share(m.local(arg)));
-    case Opcode::STORE_FAST: return m.set_local(arg, m.pop());
+    case Opcode::STORE_FAST: return h::store_fast(m, arg);
     case Opcode::DELETE_FAST: return h::delete_fast(m, arg);
     case Opcode::MAKE_CELL: return m.make_cell(arg);
     case Opcode::COPY_FREE_VARS: return m.copy_free_variables(arg);

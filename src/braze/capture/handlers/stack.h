@@ -14,8 +14,15 @@ void load_fast(M& m, int index) {
 }
 
 template <class M>
+void store_fast(M& m, int index) {
+  m.note_dropped_local(index);
+  m.set_local(index, m.pop());
+}
+
+template <class M>
 void delete_fast(M& m, int index) {
   if (!m.local(index)) m.raise_unbound(borrow(PyTuple_GET_ITEM(m.frame().code->co_localsplusnames, index)), false);
+  m.note_dropped_local(index);
   m.set_local(index, {});
 }
 
