@@ -8,7 +8,7 @@ RUN    := PYTHONPATH=$(SITE) $(BIN)/python
 READY  := $(VENV)/.ready
 CXX_FILES = $(shell find src tests tools -name '*.h' -o -name '*.cpp')
 
-.PHONY: setup build core test test-core golden bless demo lint format clean
+.PHONY: setup build core test test-core golden bless fuzz bench demo lint format clean
 
 setup: $(READY)
 $(READY): requirements.txt
@@ -36,13 +36,19 @@ test-core: core golden
 
 test: test-core build
 	ctest --preset release
-	$(RUN) -m pytest tests/python
+	$(RUN) -m pytest tests/python tests/fuzz tests/models --durations=15
 
 golden: core
 	$(BIN)/python -m pytest tests/golden
 
 bless: core  # make bless ONLY=name
 	$(BIN)/python -m pytest tests/golden --bless $(if $(ONLY),-k $(ONLY))
+
+fuzz: build  # make fuzz SEEDS=1000:2000
+	FUZZ_SEEDS=$(or $(SEEDS),0:200) $(RUN) -m pytest tests/fuzz
+
+bench: build  # make bench ROWS="tiny seed"
+	$(RUN) benchmarks/compare.py $(ROWS)
 
 demo: build
 	$(RUN) tools/demo.py

@@ -250,7 +250,16 @@ def iteration():
         m = list(map(lambda r: r * 2, x.unbind()))
         c = list(itertools.chain([1], (2, 3)))
         acc = list(itertools.accumulate([1, 2, 3], operator.mul))
-        return out, m, c, acc, functools.reduce(lambda p, q: p + q, out[:2]), max([1, 5, 2]), min(3, 1), sorted([3, 1, 2], key=lambda v: -v)
+        return (
+            out,
+            m,
+            c,
+            acc,
+            functools.reduce(lambda p, q: p + q, out[:2]),
+            max([1, 5, 2]),
+            min(3, 1),
+            sorted([3, 1, 2], key=lambda v: -v),
+        )
 
     return f, [(x34(),)]
 
