@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "braze/frame/compiled_function.h"
@@ -103,12 +104,16 @@ pb::list kernel_data(const Callable& callable, std::size_t& total) {
   return result;
 }
 
-/// Compiling is split: what the plan maker took, and the rest (partition, toolchain, loading).
+/// capture, trace, joint; partition, passes, lower, fuse, tile, emit, toolchain: the passes are one phase.
 pb::dict phase_data(const Callable& callable) {
+  static const std::set<std::string_view> own = {"partition", "lower", "fuse", "tile", "emit", "toolchain"};
+  std::map<std::string, double> seconds(callable.statistics.phases.begin(), callable.statistics.phases.end());
+  for (const auto& time : callable.plan_maker->times())
+    seconds[own.contains(time.name) ? time.name : "passes"] += time.seconds;
   pb::dict result;
-  for (const auto& [name, seconds] : callable.statistics.phases) result[name.c_str()] = seconds;
-  result["plan"] = callable.plan_maker->seconds();
-  for (const auto& time : callable.plan_maker->times()) result[("pass " + time.name).c_str()] = time.seconds;
+  for (const char* name :
+       {"capture", "trace", "joint", "partition", "passes", "lower", "fuse", "tile", "emit", "toolchain"})
+    if (seconds.contains(name)) result[name] = seconds[name];
   return result;
 }
 

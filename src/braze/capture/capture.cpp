@@ -2,6 +2,7 @@
 #include "braze/capture/capture.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "braze/capture/interpreter.h"
 #include "braze/capture/outputs.h"
@@ -146,7 +147,10 @@ Outcome Attempt::finish(OutputBuilder& outputs) {
   capture.operators = world_.tracer.node_count();
   std::vector<Borrowed<>> tensors;
   for (const Owned<>& tensor : outputs.tensors()) tensors.push_back(tensor.borrow());
+  const auto start = std::chrono::steady_clock::now();
   capture.segment = world_.tracer.finish(tensors);
+  capture.joint_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  capture.trace_seconds = world_.trace_seconds;
   if (auto poison = world_.tracer.take_poison()) {
     if (!poison->tensor) return Refused{reason_of(poison->reason)};
     facts_.inputs.push_back(poison->tensor);

@@ -67,6 +67,8 @@ struct Capture {
   End end;
   std::size_t operators = 0;  ///< aten calls that eager would make in this segment
   std::vector<Break> notes;   ///< branches taken because of is_compiling, things met and not supported
+  double trace_seconds = 0;   ///< in torch calls on fakes
+  double joint_seconds = 0;   ///< in differentiating the trace and building the joint graph
   std::string text;           ///< capture text form (golden tests), filled if asked for
 };
 

@@ -125,6 +125,7 @@ class World {
   guard::GuardBuilder guards;  ///< notes torch's state as it is before the tracer changes it
   trace::Tracer tracer;
   std::optional<Pending> pending;
+  double trace_seconds = 0;  ///< spent in torch calls on fakes
   const std::deque<std::unique_ptr<Record>>& records() const { return records_; }
 
  private:

@@ -44,7 +44,7 @@ plan::Plan compile_loops(loop::LoopProgram loops, const Target& target, support:
   const auto s = timed("fuse", o, [&] { return schedule::fuse(std::move(loops), target, o); });
   show("schedule", s, o);
   auto tiled = timed("tile", o, [&] { return tile_all(s, target, o); });
-  auto p = timed("plan", o, [&] { return plan::make_plan(s, std::move(tiled)); });
+  auto p = timed("emit", o, [&] { return plan::make_plan(s, std::move(tiled)); });
   show("plan", p, o);
   if (o.wants("code"))
     for (const plan::Kernel& k : p.kernels) o.changed("code", "", k.source);

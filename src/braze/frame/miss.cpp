@@ -101,7 +101,6 @@ std::shared_ptr<Entry> make_entry(Callable& callable, capture::Capture capture, 
   entry->primals = capture.segment.joint.primals;
   if (!has_tensors(capture.segment)) return entry;
   if (capture.segment.joint.forward_nodes > 0) ++callable.statistics.graphs;
-  const PhaseTimer timer(callable.statistics, "compile");
   entry->executable =
       runtime::make_executable(std::move(capture.segment), callable.options.backend, callable.plan_maker);
   entry->compiled_operators = entry->executable->compiled_ops();
@@ -110,8 +109,17 @@ std::shared_ptr<Entry> make_entry(Callable& callable, capture::Capture capture, 
 
 std::variant<capture::Capture, capture::Refused> capture_point(Callable& callable, const PointState& state) {
   ++callable.statistics.compiles;
-  const PhaseTimer timer(callable.statistics, "capture");
-  return capture::capture(frame_state_of(state), {});
+  auto& phases = callable.statistics.phases;
+  auto result = [&] {
+    const PhaseTimer timer(callable.statistics, "capture");
+    return capture::capture(frame_state_of(state), {});
+  }();
+  if (const auto* capture = std::get_if<capture::Capture>(&result)) {
+    phases["trace"] += capture->trace_seconds;
+    phases["joint"] += capture->joint_seconds;
+    phases["capture"] -= capture->trace_seconds + capture->joint_seconds;
+  }
+  return result;
 }
 
 /// At once after the capture: the guards note versions and addresses.

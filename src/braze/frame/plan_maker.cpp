@@ -61,23 +61,25 @@ void log_times(const support::Observer& observer, double seconds) {
 void PlanMaker::record(const support::Observer& observer, double seconds) {
   if (support::logs("perf")) log_times(observer, seconds);
   const std::lock_guard lock(mutex_);
-  seconds_ += seconds;
-  for (const auto& time : observer.times) {
-    const auto known = std::ranges::find(times_, time.name, &support::Observer::Time::name);
-    if (known == times_.end()) times_.push_back(time);
-    else known->seconds += time.seconds;
-  }
+  for (const auto& time : observer.times) add(time.name, time.seconds);
   for (const auto& refusal : observer.refusals)
     if (std::ranges::find(refusals_, refusal) == refusals_.end()) refusals_.push_back(refusal);
+}
+
+void PlanMaker::add(std::string_view phase, double seconds) {
+  const auto known = std::ranges::find(times_, phase, &support::Observer::Time::name);
+  if (known == times_.end()) times_.push_back({std::string(phase), seconds});
+  else known->seconds += seconds;
+}
+
+void PlanMaker::took(std::string_view phase, double seconds) {
+  const std::lock_guard lock(mutex_);
+  add(phase, seconds);
 }
 
 std::vector<support::Observer::Time> PlanMaker::times() const {
   const std::lock_guard lock(mutex_);
   return times_;
-}
-double PlanMaker::seconds() const {
-  const std::lock_guard lock(mutex_);
-  return seconds_;
 }
 std::vector<std::string> PlanMaker::refusals() const {
   const std::lock_guard lock(mutex_);

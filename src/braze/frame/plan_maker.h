@@ -14,20 +14,20 @@ namespace braze::frame {
 class PlanMaker final : public runtime::PlanCompiler {
  public:
   plan::Plan compile(const graph::Graph& graph) override;
+  void took(std::string_view phase, double seconds) override;
 
-  /// Seconds per pass, summed over all compiles, in the order of first use.
+  /// Seconds per phase and pass, summed over all compiles, in the order of first use.
   std::vector<support::Observer::Time> times() const;
-  double seconds() const;
   /// What was considered for fusion and not done, in words, each once.
   std::vector<std::string> refusals() const;
 
  private:
+  void add(std::string_view phase, double seconds);
   void record(const support::Observer& observer, double seconds);
 
   mutable std::mutex mutex_;
   std::vector<support::Observer::Time> times_;
   std::vector<std::string> refusals_;
-  double seconds_ = 0;
 };
 
 }  // namespace braze::frame

@@ -13,12 +13,16 @@ namespace braze::runtime {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
+graph::Graph LevelPrograms::specialised(const std::vector<bool>& defined, const std::vector<bool>& needed) const {
+  const PhaseClock clock(compiler_.get(), "partition");
+  return autograd::specialise(backward_, defined, needed);
+}
+
 std::shared_ptr<const CompiledGraph> LevelPrograms::find(const std::vector<bool>& defined,
                                                          const std::vector<bool>& needed) {
   const std::lock_guard lock(mutex_);
   auto& program = programs_[{defined, needed}];
-  if (!program)
-    program = std::make_shared<const CompiledGraph>(autograd::specialise(backward_, defined, needed), compiler_.get());
+  if (!program) program = std::make_shared<const CompiledGraph>(specialised(defined, needed), compiler_.get());
   return program;
 }
 

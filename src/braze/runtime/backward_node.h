@@ -31,6 +31,8 @@ class LevelPrograms {
   std::size_t planned_calls() const { return planned_calls_; }  ///< aten calls that plans of this level executed so far
 
  private:
+  graph::Graph specialised(const std::vector<bool>& defined, const std::vector<bool>& needed) const;
+
   const autograd::Backward backward_;
   const std::shared_ptr<PlanCompiler> compiler_;
   mutable std::mutex mutex_;

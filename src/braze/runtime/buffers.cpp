@@ -39,20 +39,20 @@ at::Tensor in_layout(const at::Tensor& t, const Layout& layout) {
   return fitting;
 }
 
-Buffers::Buffers(std::span<const Layout> layouts, std::size_t arena_bytes)
-    : layouts_(layouts), arena_bytes_(arena_bytes), data_(layouts.size()), tensors_(layouts.size()) {}
+Buffers::Buffers(std::span<const Layout> layouts, std::span<const std::uint32_t> used, std::size_t arena_bytes)
+    : layouts_(layouts), used_(used), arena_bytes_(arena_bytes), data_(layouts.size()), tensors_(layouts.size()) {}
 
 void Buffers::begin() {
   if (arena_bytes_ == 0 || arena_.defined()) return;
   arena_ = at::Tensor(at::detail::empty_cpu({static_cast<std::int64_t>(arena_bytes_)}, at::kByte));
   auto* start = static_cast<char*>(arena_.data_ptr());
-  for (std::size_t b = 0; b < layouts_.size(); b++)
+  for (const std::uint32_t b : used_)
     if (layouts_[b].arena_offset >= 0) data_[b] = start + layouts_[b].arena_offset;
 }
 
 void Buffers::end() {
   const bool keep = arena_bytes_ <= kKeptArena;
-  for (std::size_t b = 0; b < layouts_.size(); b++) {
+  for (const std::uint32_t b : used_) {
     if (keep && layouts_[layouts_[b].root].arena_offset >= 0) continue;  // tensors in the arena stay right
     tensors_[b].reset();
     data_[b] = nullptr;

@@ -26,7 +26,8 @@ at::Tensor empty(const Layout& layout);
 
 class Buffers {
  public:
-  Buffers(std::span<const Layout> layouts, std::size_t arena_bytes);
+  /// `used`: the buffers that a run touches.
+  Buffers(std::span<const Layout> layouts, std::span<const std::uint32_t> used, std::size_t arena_bytes);
 
   void begin();  ///< the arena gets memory
   void end();    ///< tensors are dropped, a large arena too
@@ -46,6 +47,7 @@ class Buffers {
   at::Tensor view(std::uint32_t b, const at::Tensor& of, std::int64_t bytes_from_storage) const;
 
   std::span<const Layout> layouts_;
+  std::span<const std::uint32_t> used_;
   std::size_t arena_bytes_;
   at::Tensor arena_;  ///< of bytes
   std::vector<void*> data_;

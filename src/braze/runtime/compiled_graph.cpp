@@ -39,7 +39,9 @@ CompiledGraph::CompiledGraph(graph::Graph graph, PlanCompiler* compiler)
   if (compiler == nullptr) return;
   const bool strict = support::options().strict;
   try {
-    executor_.emplace(compiler->compile(graph_), kernel_library());
+    plan::Plan plan = compiler->compile(graph_);
+    const PhaseClock clock(compiler, "toolchain");
+    executor_.emplace(std::move(plan), kernel_library());
     has_checks_ = launches_with_checks(executor_->plan());
     if (const std::string warning = kernel_library().take_warning(); !warning.empty()) support::warn_once(warning);
   } catch (const support::CompileError& e) {

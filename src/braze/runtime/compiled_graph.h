@@ -4,6 +4,7 @@
 #include <ATen/core/TensorBody.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +15,23 @@
 #include "braze/runtime/executor.h"
 
 namespace braze::runtime {
+
+/// Reports its lifetime as one phase of compiling; `compiler` may be null.
+class PhaseClock {
+ public:
+  PhaseClock(PlanCompiler* compiler, const char* phase)
+      : compiler_(compiler), phase_(phase), start_(std::chrono::steady_clock::now()) {}
+  ~PhaseClock() {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    if (compiler_ != nullptr) compiler_->took(phase_, passed.count());
+  }
+  PhaseClock(const PhaseClock&) = delete;
+
+ private:
+  PlanCompiler* const compiler_;
+  const char* const phase_;
+  const std::chrono::steady_clock::time_point start_;
+};
 
 class CompiledGraph {
  public:

@@ -212,9 +212,14 @@ std::vector<Owned<>> EagerExecutable::run(std::span<PyObject* const> inputs) {
   }));
 }
 
+autograd::Partitioned partitioned(const autograd::JointGraph& joint, PlanCompiler* compiler) {
+  const PhaseClock clock(compiler, "partition");
+  return autograd::partition(joint);
+}
+
 PartitionedExecutable::PartitionedExecutable(autograd::Segment segment, std::shared_ptr<PlanCompiler> compiler)
     : segment_(std::move(segment)), own_(own_outputs(segment_)) {
-  autograd::Partitioned parts = autograd::partition(segment_.joint);
+  autograd::Partitioned parts = partitioned(segment_.joint, compiler.get());
   forward_outputs_ = parts.forward_outputs;
   for (const autograd::Mutation& m : segment_.mutations)
     for (const autograd::Backward& b : parts.backwards)

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "braze/autograd/segment.h"
@@ -19,6 +20,7 @@ class PlanCompiler {
  public:
   virtual ~PlanCompiler() = default;
   virtual plan::Plan compile(const graph::Graph& graph) = 0;
+  virtual void took(std::string_view /*phase*/, double /*seconds*/) {}  ///< what the run time does beside that
 };
 
 struct KernelReport {

@@ -53,7 +53,7 @@ class FixedPlan {
   /// Takes the spare buffers, or makes some; gives them back clean, also after an exception.
   struct Lease {
     explicit Lease(const FixedPlan& p) : program(p), buffers(p.spare_.exchange(nullptr)) {
-      if (!buffers) buffers = std::make_unique<Buffers>(p.prepared_.layouts, p.prepared_.arena_bytes);
+      if (!buffers) buffers = std::make_unique<Buffers>(p.prepared_.layouts, p.prepared_.used, p.prepared_.arena_bytes);
     }
     Lease(const Lease&) = delete;
     ~Lease() {

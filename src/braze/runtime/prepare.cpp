@@ -1,5 +1,6 @@
 #include "braze/runtime/prepare.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "braze/aten/types.h"
@@ -19,6 +20,7 @@ class Preparation {
 
   Prepared run() {
     for (const plan::Buffer& b : plan_.buffers) add_layout(b);
+    find_used();
     allocated_.resize(plan_.buffers.size());
     for (const plan::Step& step : plan_.steps) std::visit([this](const auto& s) { add(s); }, step);
     out_.inputs = plan_.inputs;
@@ -41,6 +43,30 @@ class Preparation {
       l.byte_offset = b.offset.constant() * op::bytes(base.type.dtype);
     }
     out_.layouts.push_back(std::move(l));
+  }
+
+  /// Most buffers of a large plan live in registers only: nothing of theirs is looked at again.
+  void find_used() {
+    std::vector<bool> used(plan_.buffers.size());
+    const auto mark = [&](BufferId b) {
+      if (!b.is_none()) used[b.index] = used[out_.layouts[b.index].root] = true;
+    };
+    std::ranges::for_each(plan_.inputs, mark);
+    std::ranges::for_each(plan_.outputs, mark);
+    for (const plan::Step& step : plan_.steps) {
+      if (const auto* a = std::get_if<plan::Alloc>(&step)) mark(a->buffer);
+      if (const auto* l = std::get_if<plan::Launch>(&step)) std::ranges::for_each(l->buffers, mark);
+      if (const auto* c = std::get_if<plan::Call>(&step)) {
+        std::ranges::for_each(c->results, mark);
+        graph::for_each_operand(*c, mark);
+      }
+    }
+    by_root_.resize(used.size());
+    for (std::uint32_t b = 0; b < used.size(); b++) {
+      if (!used[b]) continue;
+      out_.used.push_back(b);
+      by_root_[out_.layouts[b].root].push_back(b);
+    }
   }
 
   void step(Kind kind, std::size_t index) { out_.steps.push_back({kind, static_cast<std::uint32_t>(index)}); }
@@ -74,10 +100,8 @@ class Preparation {
     out_.calls.emplace_back(c, in_place > 0);
   }
   void add(const plan::Free& f) {
-    for (std::size_t b = 0; b < out_.layouts.size(); b++) {
-      const Layout& l = out_.layouts[b];
-      if (l.root == f.buffer.index && out_.layouts[l.root].arena_offset < 0) step(Kind::kFree, b);
-    }
+    if (out_.layouts[f.buffer.index].arena_offset >= 0) return;
+    for (const std::uint32_t b : by_root_[f.buffer.index]) step(Kind::kFree, b);
   }
 
   /// Inputs die after their last use, as saved tensors do in eager: the caller may have handed over the only reference.
@@ -92,8 +116,7 @@ class Preparation {
       for_each_root(s, [&](std::uint32_t root) {
         if (kept[root]) return;
         kept[root] = true;
-        for (std::size_t b = 0; b < out_.layouts.size(); b++)
-          if (out_.layouts[b].root == root) reversed.push_back({Kind::kFree, static_cast<std::uint32_t>(b)});
+        for (const std::uint32_t b : by_root_[root]) reversed.push_back({Kind::kFree, b});
       });
       reversed.push_back(s);
     }
@@ -110,6 +133,7 @@ class Preparation {
   const plan::Plan& plan_;
   std::span<const KernelFunction> functions_;
   std::vector<bool> allocated_;
+  std::vector<std::vector<std::uint32_t>> by_root_;  ///< used buffers in the same memory
   Prepared out_;
 };
 

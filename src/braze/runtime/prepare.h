@@ -30,6 +30,7 @@ struct PreparedStep {
 
 struct Prepared {
   std::vector<Layout> layouts;
+  std::vector<std::uint32_t> used;  ///< buffers that a run touches; most of a large plan live in registers only
   std::vector<PreparedStep> steps;
   std::vector<PreparedLaunch> launches;
   std::vector<LibraryCall> calls;
