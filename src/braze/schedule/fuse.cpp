@@ -219,9 +219,23 @@ class Fuser {
       const auto it = std::ranges::find(g.members, made, &Member::op);
       if (made == kNone || it == g.members.end()) continue;
       if (position_of_load(s, m, g) == position_of_result(s.tensor, *it, g)) continue;
-      if (it->role != Role::full || weight(op(made).body) > kMaxRecompute) return false;
+      if (recompute_weight(made, g) > kMaxRecompute) return false;
     }
     return true;
+  }
+
+  /// What it costs to compute a member again at another point, with all of the group that it is made from; reductions
+  /// of the group, and what is computed once a row, exist at the group's own point only: more than any limit.
+  int recompute_weight(std::uint32_t made, const Group& g) const {
+    const auto it = std::ranges::find(g.members, made, &Member::op);
+    if (it->role != Role::full) return kMaxRecompute + 1;
+    int total = weight(op(made).body);
+    for (TensorId t : reads_of(p_, op(made))) {
+      const std::uint32_t from = uses_.producer[t.index];
+      if (from == kNone || std::ranges::find(g.members, from, &Member::op) == g.members.end()) continue;
+      if (total <= kMaxRecompute) total += recompute_weight(from, g);
+    }
+    return total;
   }
 
   void found(std::uint32_t k) {

@@ -54,6 +54,21 @@ def seed() -> None:
     torch.manual_seed(0)
 
 
+def test_normalised_rows_are_read_at_the_row_before() -> None:
+    """A shifted read of a map over a reduction: the reduction exists at its own row only."""
+
+    def shifted(x: Tensor) -> Tensor:
+        h = F.layer_norm(x, (x.shape[-1],))
+        return F.pad(h, (0, 0, 1, -1)) * 0.5 + h
+
+    def rolled(x: Tensor) -> Tensor:
+        h = F.softmax(x, -1)
+        return h.roll(1, 0) + h.flip(0)
+
+    check(shifted, number(2, 16, 64))
+    check(rolled, number(16, 64))
+
+
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 def test_map_and_reductions(n: int, dtype: torch.dtype) -> None:
