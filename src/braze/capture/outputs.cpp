@@ -3,6 +3,7 @@
 
 #include "braze/capture/callbacks.h"
 #include "braze/capture/pending_number.h"
+#include "braze/support/check.h"
 #include "braze/support/text.h"
 
 namespace braze::capture {
@@ -19,11 +20,19 @@ bool is_pure_iterator(PyTypeObject* type) {
   return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_iternext != nullptr && type != &PyGen_Type;
 }
 
+bool is_same_key(Borrowed<> a, Borrowed<> b) {
+  if (a == b) return true;
+  return is_plain_constant(a) && is_plain_constant(b) &&
+         py::check(PyObject_RichCompareBool(a.get(), b.get(), Py_EQ)) != 0;
+}
+
 }  // namespace
 
 OutputBuilder::OutputBuilder(Interpreter& interpreter) : interpreter_(interpreter), world_(interpreter.world()) {}
 
 OutputBuilder::Index OutputBuilder::emit(Step step) {
+  BRAZE_CHECK(!step.object || !is_tensor(step.object.borrow()) || !world_.tracer.is_fake(step.object.borrow()),
+              "a fake tensor in a recipe");
   data_.steps.push_back(std::move(step));
   return static_cast<Index>(data_.steps.size() - 1);
 }
@@ -393,7 +402,7 @@ void OutputBuilder::dict_effect(Record& record) {
     const Index target = fetch(record.source);
     for (const Owned<>& key : record.writes) {
       Borrowed<> value = borrow(PyDict_GetItemWithError(visible.get(), key.get()));
-      data_.effects.push_back({Make::kStoreItem, key, {target, visit(value)}});
+      data_.effects.push_back({Make::kStoreItem, {}, {target, visit(key.borrow()), visit(value)}});
     }
     return note_distinct(record);
   }
@@ -402,8 +411,8 @@ void OutputBuilder::dict_effect(Record& record) {
   const std::size_t n = static_cast<std::size_t>(PyTuple_GET_SIZE(keys.get())), old = record.before.size() / 2;
   bool is_prefix = n >= old;
   for (std::size_t i = 0; i < old && is_prefix; ++i)
-    is_prefix = py::check(PyObject_RichCompareBool(PyTuple_GET_ITEM(keys.get(), static_cast<Py_ssize_t>(i)),
-                                                   record.before[2 * i].get(), Py_EQ)) != 0;
+    is_prefix =
+        is_same_key(borrow(PyTuple_GET_ITEM(keys.get(), static_cast<Py_ssize_t>(i))), record.before[2 * i].borrow());
   auto value_at = [&](std::size_t i) {
     return borrow(PyDict_GetItemWithError(visible.get(), PyTuple_GET_ITEM(keys.get(), static_cast<Py_ssize_t>(i))));
   };
@@ -412,9 +421,8 @@ void OutputBuilder::dict_effect(Record& record) {
     for (std::size_t i = 0; i < n; ++i) {
       if (i < old && value_at(i).get() == record.before[2 * i + 1].get()) continue;
       is_changed = true;
-      data_.effects.push_back({Make::kStoreItem,
-                               share(PyTuple_GET_ITEM(keys.get(), static_cast<Py_ssize_t>(i))),
-                               {fetch(record.source), visit(value_at(i))}});
+      Borrowed<> key = borrow(PyTuple_GET_ITEM(keys.get(), static_cast<Py_ssize_t>(i)));
+      data_.effects.push_back({Make::kStoreItem, {}, {fetch(record.source), visit(key), visit(value_at(i))}});
     }
     if (is_changed) note_distinct(record);
     return;

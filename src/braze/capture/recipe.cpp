@@ -43,7 +43,7 @@ constexpr const char* kMakeNames[] = {"null",
                                       "fill_attributes",
                                       "fill_function",
                                       "store_item",
-                                      "delete_item",
+
                                       "replace_list",
                                       "replace_dict",
                                       "replace_set",
@@ -188,12 +188,7 @@ void Runner::fill(const Step& step) const {
       return;
     }
     case Make::kFillFunction: return fill_function(step);
-    case Make::kStoreItem: return store_in_dict(target, step.object.get(), part(step, 1));
-    case Make::kDeleteItem:
-      if (PyDict_Contains(target, step.object.get()) == 1)
-        py::check(PyODict_Check(target) ? PyODict_DelItem(target, step.object.get())
-                                        : PyDict_DelItem(target, step.object.get()));
-      return;
+    case Make::kStoreItem: return store_in_dict(target, part(step, 1), part(step, 2));
     case Make::kNativeState: take(PyObject_CallObject(step.object.get(), part(step, 0))); return;
     default: BRAZE_CHECK(false, "step {} fills nothing", kMakeNames[static_cast<int>(step.make)]);
   }

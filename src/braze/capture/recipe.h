@@ -46,7 +46,6 @@ enum class Make : std::uint8_t {
   kFillAttributes,
   kFillFunction,
   kStoreItem,
-  kDeleteItem,
   kReplaceList,
   kReplaceDict,
   kReplaceSet,

@@ -611,3 +611,33 @@ def autocast():
         return y, x @ w
 
     return f, [(x34(),)]
+
+
+@program
+def tensors_as_keys():
+    table = defaultdict(dict)
+    w = torch.ones(4)
+
+    def f(x):
+        state = table[w]
+        state["n"] = state.get("n", 0) + 1
+        state["sum"] = x + state.get("sum", 0)
+        seen = {w, x}
+        return state["sum"], state["n"], x in seen, len(table)
+
+    return f, [(x34(),), (x34(),)]
+
+
+@program
+def optimizer_steps():
+    net = nn.Linear(4, 2)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+
+    def f(x):
+        opt.zero_grad()
+        loss = net(x).pow(2).mean()
+        loss.backward()
+        opt.step()
+        return loss.detach(), [p.detach().clone() for p in net.parameters()]
+
+    return f, [(x34(),), (x34() + 1,), (x34(),)]
