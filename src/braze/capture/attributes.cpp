@@ -192,6 +192,7 @@ Owned<> Interpreter::bind_descriptor(Borrowed<> descriptor, Borrowed<> object, P
     return call_now(getter.borrow(), {share(object)});
   }
   if (t == &PyMemberDescr_Type && object) return member_slot(object, descriptor);
+  if (t == Known::get().lru_cache_wrapper) return object ? take(PyMethod_New(d, object.get())) : share(descriptor);
   if (t == Known::get().cached_property && object) {
     Owned<> function = attribute(descriptor, "func"), dict = world_.dict_of(object),
             key = attribute(descriptor, "attrname");

@@ -105,8 +105,7 @@ Owned<> Interpreter::call_instance(CallSite& site) {
     const std::string name = utf8(attribute(object, "__name__").borrow());
     return call_torch(site, name.substr(0, name.find('.')));
   }
-  if (type == Known::get().lru_cache_wrapper)
-    world_.stop("a call of " + name_of(object) + ", which keeps a cache", "call it outside of the compiled function");
+  if (type == Known::get().lru_cache_wrapper) return call_cached(site);
   Borrowed<> method = world_.type_look_up(type, interned("__call__"));
   if (!method) {
     PyErr_Format(PyExc_TypeError, "'%.200s' object is not callable", type->tp_name);
@@ -117,6 +116,28 @@ Owned<> Interpreter::call_instance(CallSite& site) {
   CallSite inner{share(method), std::move(site.args), site.names};
   inner.args.insert(inner.args.begin(), share(object));
   return begin_call(std::move(inner));
+}
+
+/// functools.lru_cache: a library's function of constants with a constant result is called once, as eager calls it
+/// (version checks, logger.warning_once); others keep their cache by being performed.
+Owned<> Interpreter::call_cached(CallSite& site) {
+  Borrowed<> function = site.callable.borrow();
+  const std::string module = utf8(attribute(function, "__module__").borrow());
+  bool is_library = module.rfind("transformers.", 0) == 0 || module.rfind("torch.", 0) == 0 ||
+                    module.rfind("huggingface_hub.", 0) == 0;
+  const bool is_logging = is_library && name_of(function).ends_with("_once") && !site.args.empty();
+  for (std::size_t i = is_logging ? 1 : 0; i < site.args.size(); ++i)
+    is_library =
+        is_library && (is_plain_constant(site.args[i].borrow()) || is_identity_constant(site.args[i].borrow()));
+  if (is_library) {
+    const trace::Tracer::Pause pause(world_.tracer);
+    Owned<> result = real_call(site);
+    if (is_plain_constant(result.borrow()) || is_identity_constant(result.borrow())) {
+      if (!is_plain_constant(result.borrow())) world_.pin(result.borrow());
+      return result;
+    }
+  }
+  world_.stop("a call of " + name_of(function) + ", which keeps a cache", "call it outside of the compiled function");
 }
 
 bool Interpreter::has_hooks(Borrowed<> module) {

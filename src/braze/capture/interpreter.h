@@ -169,6 +169,7 @@ class Interpreter {
   Owned<> call_method_of(Borrowed<> descriptor, CallSite& site);
   Owned<> call_instance(CallSite& site);
   Owned<> call_module(CallSite& site);
+  Owned<> call_cached(CallSite& site);
   bool has_hooks(Borrowed<> module);
   void push_frame(Borrowed<PyFunctionObject> function, CallSite& site);
   void bind(Frame& frame, CallSite& site);
