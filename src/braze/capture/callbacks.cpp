@@ -190,6 +190,7 @@ Owned<> Interpreter::iterable_for_native(Borrowed<> iterable) {
       PyUnicode_CheckExact(p) || PyBytes_CheckExact(p) || Py_TYPE(p) == &PyRange_Type ||
       Py_TYPE(p) == Known::get().deque) {
     world_.fill(iterable);
+    if (PyAnySet_CheckExact(p)) world_.check_order(iterable);
     return share(iterable);
   }
   Owned<> iterator = get_iterator(iterable);

@@ -160,6 +160,17 @@ void Interpreter::drop(int count) {
   auto& slots = frame().slots;
   slots.resize(slots.size() - static_cast<std::size_t>(count));
 }
+
+/// The slot may hold the last reference to an old object: what its end runs must run now, not at the segment's end.
+void Interpreter::check_drop(const Value& value) {
+  if (!value.object || !has_finaliser(value.object.borrow())) return;
+  Record* record = world_.record_of(value.object.borrow());
+  if (value.lazy.is_none() && (record == nullptr || world_.sources[record->source].kind != SourceKind::kSlot)) return;
+  world_.stop("the end of a " + std::string(type_of(value.object.borrow())->tp_name) + ", which has a finaliser");
+}
+void Interpreter::check_top() { check_drop(frame().slots.back()); }
+void Interpreter::check_local(int index) { check_drop(frame().slots[static_cast<std::size_t>(index)]); }
+
 void Interpreter::swap(int depth) {
   auto& slots = frame().slots;
   std::swap(slots.back(), slots[slots.size() - static_cast<std::size_t>(depth)]);
@@ -168,14 +179,6 @@ Borrowed<> Interpreter::local(int index) {
   Value& value = frame().slots[static_cast<std::size_t>(index)];
   realise(value);
   return value.object.borrow();
-}
-/// What interpreted code drops may be an old object whose finaliser must run now.
-void Interpreter::note_dropped_local(int index) {
-  const Owned<>& object = frame().slots[static_cast<std::size_t>(index)].object;
-  if (!object) return;
-  PyTypeObject* type = type_of(object.borrow());
-  if (type->tp_finalize != nullptr || type->tp_del != nullptr)
-    world_.stop(std::string("an object with a finaliser is dropped: ") + type->tp_name);
 }
 void Interpreter::set_local(int index, Owned<> object) {
   frame().slots[static_cast<std::size_t>(index)] = {std::move(object), SourceId()};

@@ -66,11 +66,12 @@ class Interpreter {
   Owned<> pop();
   void push(Owned<> object);
   void drop(int count);
+  void check_top();  ///< stops if the value that goes now has a finaliser to run
+  void check_local(int index);
   void swap(int depth);
   void jump(int pc) { frame().pc = pc; }
   Borrowed<> local(int index);
   void set_local(int index, Owned<> object);
-  void note_dropped_local(int index);  ///< stops if dropping the local's object runs a finaliser
   void make_cell(int index);
   void copy_free_variables(int count);
   Borrowed<> constant(int index) { return borrow(PyTuple_GET_ITEM(frame().code->co_consts, index)); }
@@ -159,6 +160,7 @@ class Interpreter {
   Owned<> nested(std::size_t base);
   bool unwind(std::size_t base);
   void realise(Value& value);
+  void check_drop(const Value& value);
 
   // calls.cpp
   /// Follows methods, partials, instances with __call__ until it is a value (returned) or a pushed frame (null).

@@ -187,6 +187,7 @@ Owned<> Interpreter::get_iterator(Borrowed<> object) {
   if (Py_TYPE(p) == &PyDictKeys_Type || Py_TYPE(p) == &PyDictValues_Type || Py_TYPE(p) == &PyDictItems_Type)
     world_.fill(borrow(reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(p)->dv_dict)));
   world_.fill(object);
+  if (PyAnySet_CheckExact(p)) world_.check_order(object);
   return take(PyObject_GetIter(p));
 }
 

@@ -35,6 +35,17 @@ Owned<> instance_dict(Borrowed<> object) {
   return Owned<>::steal(dict);
 }
 
+bool has_finaliser(Borrowed<> object) {
+  PyTypeObject* type = type_of(object);
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return false;
+  if (type->tp_finalize != nullptr || type->tp_del != nullptr) return true;
+  if (type->tp_weaklistoffset <= 0) return false;
+  auto* reference = *reinterpret_cast<PyWeakReference**>(PyObject_GET_WEAKREFS_LISTPTR(object.get()));
+  for (; reference != nullptr; reference = reference->wr_next)
+    if (reference->wr_callback != nullptr) return true;
+  return false;
+}
+
 Borrowed<> interned(const char* text) {
   return borrow(py::check(PyUnicode_InternFromString(text)));  // the reference is kept: names live for good
 }

@@ -36,5 +36,7 @@ Borrowed<> look_up(PyTypeObject* type, const char* name);
 Owned<> instance_dict(Borrowed<> object);
 /// An interned string that lives for good.
 Borrowed<> interned(const char* text);
+/// Its end runs code: __del__, or the callback of a weak reference.
+bool has_finaliser(Borrowed<> object);
 
 }  // namespace braze::capture

@@ -117,8 +117,9 @@ class RealMachine {
   void update_set(Borrowed<> set, Borrowed<> iterable) { py::check(_PySet_Update(set.get(), iterable.get())); }
   void merge_dict(Borrowed<> dict, Borrowed<> other, bool refuses_duplicates, Borrowed<> function);
   void note_hash(Borrowed<>) {}
+  void check_top() {}
+  void check_local(int) {}
   void ready(Borrowed<>) {}
-  void note_dropped_local(int) {}
 
   Owned<> import_name(Borrowed<> name, Borrowed<> from_list, Borrowed<> level) {
     PyObject* import = PyDict_GetItemString(frame_.function->func_builtins, "__import__");

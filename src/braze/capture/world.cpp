@@ -294,14 +294,23 @@ void World::fill_list(Record& record) {
 
 void World::fill_set(Record& record) {
   record.filled = true;
-  Owned<> contents = take(PyFrozenSet_New(record.real.get()));
-  Owned<> it = take(PyObject_GetIter(contents.get()));
-  while (Owned<> item = Owned<>::steal(PyIter_Next(it.get()))) {
-    if (!is_plain_constant(item.borrow())) stop("a set of objects", "use a list or a dict");
+  Owned<> order = take(PySequence_Tuple(record.real.get()));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(order.get()); ++i) {
+    if (!is_plain_constant(borrow(PyTuple_GET_ITEM(order.get(), i)))) stop("a set of objects", "use a list or a dict");
   }
-  guards.require(GuardKind::kSetContents, record.source, contents.borrow());
-  py::check(_PySet_Update(record.visible.get(), contents.get()));
-  record.before.push_back(std::move(contents));
+  guards.require(GuardKind::kSetContents, record.source, order.borrow());
+  py::check(_PySet_Update(record.visible.get(), record.real.get()));
+  record.before.push_back(take(PyFrozenSet_New(order.get())));
+  record.before.push_back(std::move(order));
+}
+
+void World::check_order(Borrowed<> set) {
+  fill(set);
+  Record* record = record_of(set);
+  if (record == nullptr || !PySet_CheckExact(set.get())) return;
+  Owned<> now = take(PySequence_Tuple(set.get()));
+  if (py::check(PyObject_RichCompareBool(now.get(), record->before[1].get(), Py_EQ)) == 0)
+    stop("iteration over a set that was changed", "iterate over sorted(...) or use a dict");
 }
 
 void World::fill_cell(Record& record) {

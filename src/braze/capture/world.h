@@ -90,6 +90,8 @@ class World {
   /// Fills the shadow (one level) if it is one; `fill_deep` also all containers inside.
   void fill(Borrowed<> visible);
   void fill_deep(Borrowed<> visible);
+  /// Stops if iterating the set may show another order than the program's own set: that depends on its history.
+  void check_order(Borrowed<> set);
 
   // Dicts by key, whether fresh, filled or not. get: null if missing.
   Owned<> dict_get(Borrowed<> dict, Borrowed<> key);

@@ -115,6 +115,7 @@ class RealFrame final : public py::FrameBody {
   Exit advance() {
     if (PyErr_CheckSignals() < 0) return Exit::kRaise;
     // Inside a handler the thread's exception state belongs to the frame, and a tracing function wants its events.
+    if (info_.at(live_.pc).opcode == py::Opcode::RETURN_VALUE) return Exit::kResume;
     if (py::is_traced(thread_) || thread_->exc_info->exc_value != handled_at_entry_) return Exit::kResume;
     stand();
     Step step = driver_.advance({live_.function, live_.code, live_.slots, live_.top, live_.pc});

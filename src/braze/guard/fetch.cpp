@@ -60,7 +60,10 @@ const void* partial_place(SourceKind kind, PyObject* parent) {
 }
 
 /// Fields whose NULL means None to Python.
-bool is_null_none(SourceKind kind) { return kind == SourceKind::kDefaults || kind == SourceKind::kKwDefaults; }
+bool is_null_none(const Node& node) {
+  if (node.kind == SourceKind::kMemberSlot) return as<PyMemberDescrObject>(node.key.get())->d_member->type == T_OBJECT;
+  return node.kind == SourceKind::kDefaults || node.kind == SourceKind::kKwDefaults;
+}
 
 PyObject* dict_item(const Node& node, PyObject* parent) {
   if (!PyDict_Check(parent)) return kMissing;
@@ -128,7 +131,7 @@ PyObject* fetch(const Node& node, PyObject* parent) noexcept {
   const void* place = fetch_address(node, parent);
   if (place == nullptr) return kMissing;
   PyObject* value = *static_cast<PyObject* const*>(place);
-  return value == nullptr && is_null_none(node.kind) ? Py_None : value;
+  return value == nullptr && is_null_none(node) ? Py_None : value;
 }
 
 }  // namespace braze::guard

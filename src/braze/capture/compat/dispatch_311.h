@@ -19,7 +19,7 @@ void execute(M& m, const py::Instruction& i) {
     case Opcode::RESUME:
     case Opcode::CACHE:
     case Opcode::PRECALL: return;
-    case Opcode::POP_TOP: return m.drop(1);
+    case Opcode::POP_TOP: return h::pop_top(m);
     case Opcode::PUSH_NULL: return m.push({});
     case Opcode::COPY: return m.push(share(m.peek_moved(arg)));
     case Opcode::SWAP: return m.swap(arg);

@@ -14,15 +14,21 @@ void load_fast(M& m, int index) {
 }
 
 template <class M>
+void pop_top(M& m) {
+  m.check_top();
+  m.drop(1);
+}
+
+template <class M>
 void store_fast(M& m, int index) {
-  m.note_dropped_local(index);
+  m.check_local(index);
   m.set_local(index, m.pop());
 }
 
 template <class M>
 void delete_fast(M& m, int index) {
   if (!m.local(index)) m.raise_unbound(borrow(PyTuple_GET_ITEM(m.frame().code->co_localsplusnames, index)), false);
-  m.note_dropped_local(index);
+  m.check_local(index);
   m.set_local(index, {});
 }
 
@@ -34,7 +40,7 @@ void load_deref(M& m, int index) {
 
 template <class M>
 void store_deref(M& m, int index) {
-  m.store_cell(m.local(index), m.peek_moved(1));
+  m.store_cell(m.local(index), m.peek(1));
   m.drop(1);
 }
 
@@ -53,7 +59,7 @@ void load_global(M& m, int oparg) {
 
 template <class M>
 void store_global(M& m, int oparg) {
-  m.store_global(m.name(oparg), m.peek_moved(1));
+  m.store_global(m.name(oparg), m.peek(1));
   m.drop(1);
 }
 
@@ -74,7 +80,7 @@ void load_method(M& m, int index) {
 
 template <class M>
 void store_attr(M& m, int index) {
-  m.set_attribute(m.peek(1), m.name(index), m.peek_moved(2));
+  m.set_attribute(m.peek(1), m.name(index), m.peek(2));
   m.drop(2);
 }
 
