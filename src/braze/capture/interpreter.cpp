@@ -69,10 +69,16 @@ Interpreter::Nesting::Nesting(Interpreter& self) : self_(self) {
   self_.is_dirty_ = true;
 }
 
+/// The instruction that raised it first: an exception that leaves the function after it was caught is raised there
+/// anew, for real, and has eager's traceback.
+std::size_t Interpreter::first_raise_of(Borrowed<> exception) const {
+  for (const auto& [known, at] : raised_)
+    if (known.get() == exception.get()) return at;
+  return ordinal();
+}
+
 /// Finds the handler of the exception that is set, in the frames above `base`. Nothing is unwound if there is none.
 bool Interpreter::unwind(std::size_t base) {
-  const Frame& top = frames_.back();
-  const bool is_reraise = top.info->at(top.current).opcode == py::Opcode::RERAISE;
   std::size_t level = frames_.size();
   std::optional<py::Handler> handler;
   while (level > base) {
@@ -93,12 +99,15 @@ bool Interpreter::unwind(std::size_t base) {
     Break reason{std::string("an exception leaves the function: ") + type_of(exception.borrow())->tp_name, "", "", 0,
                  ""};
     reason.raises = true;
-    world_.set_pending({handled_ || is_reraise ? Pending::Kind::kRestart : Pending::Kind::kStop,
-                        place(std::move(reason)), raise_ordinal_});
+    const std::size_t first = handled_ ? raise_ordinal_ : first_raise_of(exception.borrow());
+    const bool is_here = !handled_ && first == ordinal();
+    world_.set_pending({is_here ? Pending::Kind::kStop : Pending::Kind::kRestart, place(std::move(reason)), first});
     return false;
   }
   if (tb) PyException_SetTraceback(exception.get(), tb.get());
-  if (!handled_ && !is_reraise) raise_ordinal_ = ordinal();
+  const std::size_t first = first_raise_of(exception.borrow());
+  if (!handled_) raise_ordinal_ = first;
+  if (first == ordinal()) raised_.emplace_back(exception, first);
   const bool is_top = level == frames_.size();
   frames_.resize(level);
   Frame& f = frame();

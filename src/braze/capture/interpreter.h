@@ -159,6 +159,7 @@ class Interpreter {
   void settle();
   Owned<> nested(std::size_t base);
   bool unwind(std::size_t base);
+  std::size_t first_raise_of(Borrowed<> exception) const;
   void realise(Value& value);
   void check_drop(const Value& value);
 
@@ -183,7 +184,7 @@ class Interpreter {
   Owned<> call_torch(CallSite& site, const std::string& name);
   Owned<> torch_transaction(CallSite& site);
   template <class Call>
-  Owned<> transaction(const char* what, Call call);
+  Owned<> transaction(const char* what, Call call, std::span<const Owned<>> written = {});
   void fail_transaction(const char* what, trace::Tracer::Mark mark);
   void fail_poisoned(const trace::Poison& poison, trace::Tracer::Mark mark);
   bool has_fake(const CallSite& site);
@@ -237,6 +238,7 @@ class Interpreter {
   Owned<> last_return_;
   Owned<> handled_;  ///< the exception being handled
   std::unordered_map<PyObject*, std::size_t> births_;
+  std::vector<std::pair<Owned<>, std::size_t>> raised_;  ///< caught exceptions, and the instructions that raised them
 };
 
 template <class Body>

@@ -68,10 +68,13 @@ void Interpreter::set_item(Borrowed<> container, Borrowed<> key, Borrowed<> give
   if (is_tensor(container)) {
     if (!is_native(key) || !is_native(value)) world_.stop("an item assignment with an object");
     world_.fill_deep(key), world_.fill_deep(value);
-    transaction("item assignment", [&] {
-      py::check(PyObject_SetItem(p, key.get(), value.get()));
-      return none();
-    });
+    const Owned<> written = share(container);
+    transaction("item assignment",
+                [&] {
+                  py::check(PyObject_SetItem(p, key.get(), value.get()));
+                  return none();
+                },
+                {&written, 1});
     return;
   }
   Borrowed<> own = (Py_TYPE(p)->tp_flags & Py_TPFLAGS_HEAPTYPE)

@@ -146,7 +146,8 @@ Owned<> Interpreter::binary(int kind, Borrowed<> left, Borrowed<> right) {
     if (is_format) world_.stop("formatting of a tensor");
     if (is_native(left) && is_native(right)) {
       world_.fill_deep(left), world_.fill_deep(right);
-      return transaction("operator", [&] { return apply_binary(kind, left, right); });
+      const Owned<> written = share(left);
+      return transaction("operator", [&] { return apply_binary(kind, left, right); }, {&written, kind >= kInPlace});
     }
   }
   auto is_builtin = [&](Borrowed<> x) {

@@ -20,7 +20,7 @@ Owned<> Interpreter::torch_transaction(CallSite& site) {
   for (const Owned<>& arg : site.args) world_.fill_deep(arg.borrow());
   Owned<> name = attribute(site.callable.borrow(), "__name__");
   const std::string what = utf8(name.borrow());
-  return transaction(what.c_str(), [&] { return real_call(site); });
+  return transaction(what.c_str(), [&] { return real_call(site); }, site.args);
 }
 
 /// The call has raised: its nodes are dropped, and it is performed for real.

@@ -8,15 +8,17 @@
 namespace braze::capture {
 
 template <class Call>
-Owned<> Interpreter::transaction(const char* what, Call call) {
+Owned<> Interpreter::transaction(const char* what, Call call, std::span<const Owned<>> written) {
   trace::Tracer& tracer = world_.tracer;
   const Frame& f = frame();
   tracer.set_location(PyUnicode_AsUTF8(f.code->co_filename), py::CodeInfo::line_at(f.code.borrow(), f.current));
   const trace::Tracer::Mark mark = tracer.mark();
+  trace::Tracer::Layouts layouts(tracer, written);
   Owned<> result;
   const auto start = std::chrono::steady_clock::now();
   try {
     result = call();
+    layouts.restore();
   } catch (const py::PyError&) {
     if (!world_.pending) fail_transaction(what, mark);
     throw;

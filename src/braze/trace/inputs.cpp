@@ -74,6 +74,13 @@ bool is_named(const Tensor& t) {
   else return false;
 }
 
+/// Strides of dimensions of one element say nothing.
+bool have_same_strides(const at::Tensor& a, const at::Tensor& b) {
+  for (std::int64_t d = 0; d < a.dim(); ++d)
+    if (a.size(d) > 1 && a.stride(d) != b.stride(d)) return false;
+  return true;
+}
+
 bool repeats_itself(const at::Tensor& t) {
   for (std::int64_t d = 0; d < t.dim(); ++d)
     if (t.stride(d) == 0 && t.size(d) > 1) return true;
@@ -154,6 +161,7 @@ std::optional<std::string> Inputs::check_input(Input& input) const {
     return "sizes or storage of an input are changed";
   if (input.wrapper.requires_grad() != input.edge.is_valid()) return "requires_grad of an input is changed";
   if (wrapper->mutation_counter() == 0) return std::nullopt;
+  if (!have_same_strides(input.wrapper, input.real_tensor)) return "an input is written and its strides are lost";
   input.written = true;
   if (input.edge.is_valid() && torch::autograd::impl::gradient_edge(input.wrapper) != input.edge)
     return "an input that requires grad is written under grad mode";

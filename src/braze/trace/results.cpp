@@ -3,6 +3,9 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/core/DefaultDtype.h>
 
+#include <string_view>
+#include <unordered_set>
+
 #include "braze/aten/types.h"
 #include "braze/graph/shape_rules.h"
 #include "braze/support/text.h"
@@ -184,10 +187,19 @@ void replace_results(Call& c, const std::vector<at::Tensor>& fakes) {
   }
 }
 
+/// Eager refuses the extremum of nothing; meta kernels give one.
+void check_extremum(Call& c) {
+  static const std::unordered_set<std::string_view> extrema = {
+      "aten::max.dim", "aten::min.dim", "aten::mode", "aten::kthvalue", "aten::median.dim", "aten::nanmedian.dim"};
+  if (!c.operands.empty() && c.operands[0].numel() == 0 && extrema.contains(c.facts.name))
+    c.r.fail("an extremum over no elements");
+}
+
 }  // namespace
 
 void append_node(Call& c) {
   const auto known = from_rules(c);
+  if (!known) check_extremum(c);
   const std::vector<Result> results = known ? *known : MetaKernel(c).run();
   if (results.empty() && !c.op.schema().returns().empty()) return;  // plain numbers, facts of the types
   const std::vector<ValueId> values = add_node(c, results);

@@ -62,12 +62,29 @@ class Tracer {
   /// the entry and pass it on every call. The graph copies it before use.
   bool is_constant(std::size_t primal) const;
 
+  /// Notes the strides of fakes before a call that may write them, and restores them after it: in-place operators keep
+  /// strides. Where that cannot be said the trace is poisoned.
+  class Layouts;
+
   /// While alive, this thread runs as if nothing were captured (mode popped, native state of the program kept).
   class Pause;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
+};
+
+class Tracer::Layouts {
+ public:
+  Layouts(Tracer& tracer, std::span<const Owned<>> objects);  ///< those that are no fakes are passed over
+  ~Layouts();
+  Layouts(const Layouts&) = delete;
+  void restore();
+
+ private:
+  struct Noted;
+  Tracer& tracer_;
+  std::vector<Noted> noted_;
 };
 
 class Tracer::Pause {
