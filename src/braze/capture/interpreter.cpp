@@ -173,8 +173,7 @@ void Interpreter::drop(int count) {
 /// The slot may hold the last reference to an old object: what its end runs must run now, not at the segment's end.
 void Interpreter::check_drop(const Value& value) {
   if (!value.object || !has_finaliser(value.object.borrow())) return;
-  Record* record = world_.record_of(value.object.borrow());
-  if (value.lazy.is_none() && (record == nullptr || world_.sources[record->source].kind != SourceKind::kSlot)) return;
+  if (value.lazy.is_none() && world_.record_of(value.object.borrow()) == nullptr) return;
   world_.stop("the end of a " + std::string(type_of(value.object.borrow())->tp_name) + ", which has a finaliser");
 }
 void Interpreter::check_top() { check_drop(frame().slots.back()); }

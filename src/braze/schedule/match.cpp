@@ -88,11 +88,11 @@ struct Matcher {
         variables.pop_back();
         axes.pop_back();
         scale = 1;
-      } else if (vc && ac && *vc < *ac && *ac % *vc == 0) {
+      } else if (vc && ac && 0 < *vc && *vc < *ac && *ac % *vc == 0) {
         assign(v.name, SymExpr::symbol(cut(a, v.extent).name), scale);
         variables.pop_back();
         scale = 1;
-      } else if (vc && ac && *vc > *ac && *vc % *ac == 0) {
+      } else if (vc && ac && 0 < *ac && *ac < *vc && *vc % *ac == 0) {
         assign(v.name, SymExpr::symbol(a.name), scale);
         scale = scale * *ac;
         v.extent = *vc / *ac;
