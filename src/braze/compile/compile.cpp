@@ -8,6 +8,7 @@
 #include "braze/loop/passes.h"
 #include "braze/plan/make_plan.h"
 #include "braze/schedule/schedule.h"
+#include "braze/support/check.h"
 
 namespace braze::compile {
 namespace {
@@ -27,13 +28,18 @@ void show(std::string_view name, const IR& ir, support::Observer& o) {
   if (o.wants(name)) o.changed(name, "", to_text(ir));
 }
 
+void check(const kernel::Kernel& k) {
+  verify(k, "tile");
+  BRAZE_CHECK(kernel::parse(to_text(k)) == k, "a kernel's text does not say all of it:\n{}", to_text(k));
+}
+
 std::vector<kernel::Tiled> tile_all(const schedule::Schedule& s, const Target& target, support::Observer& o) {
   std::vector<kernel::Tiled> tiled;
   for (const schedule::Group& g : s.groups)
     if (g.form != schedule::Form::external) {
       tiled.push_back(kernel::tile(s, g, target));
       show("kernel", tiled.back().kernel, o);
-      if (o.checks()) verify(tiled.back().kernel, "tile");
+      if (o.checks()) check(tiled.back().kernel);
     }
   return tiled;
 }

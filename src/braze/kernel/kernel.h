@@ -103,6 +103,7 @@ struct Kernel {
 };
 
 std::string to_text(const Kernel& k);
+Kernel parse(std::string_view text);                   ///< parse(to_text(k)) == k for what tile() gives; ParseError
 void verify(const Kernel& k, std::string_view after);  ///< InternalError
 
 /// All statements in order, nested ones after their loop.

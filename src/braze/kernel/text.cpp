@@ -66,10 +66,10 @@ std::string to_text(const Kernel& k) {
   Printer p{k, format("kernel @{}(", k.name)};
   for (std::size_t b = 0; b < k.buffers.size(); ++b) {
     const Buffer& buffer = k.buffers[b];
-    p.out += format("{}b{}: {}{}{}", b ? ", " : "", b, op::to_text(buffer.type), buffer.written ? " out" : "",
-                    buffer.local ? format(" local {}", buffer.local) : std::string());
+    p.out += format("{}b{}: {}{}{}{}", b ? ", " : "", b, op::to_text(buffer.type), buffer.written ? " out" : "",
+                    buffer.local ? format(" local {}", buffer.local) : std::string(), buffer.flag ? " flag" : "");
   }
-  for (const std::string& i : k.integers) p.out += ", " + i;
+  for (const std::string& i : k.integers) p.out += (p.out.ends_with("(") ? "" : ", ") + i;
   p.out += ") {\n";
   for (const Statement& s : k.body) p.print(s, 1);
   if (!k.fold.empty()) {

@@ -785,9 +785,28 @@ class Tiler {
 
 }  // namespace
 
+namespace {
+
+/// Leaves out what the text of a kernel does not say: values that no statement names, bounds of grid loops.
+void tidy(Kernel& k) {
+  std::vector<bool> named(k.values.size());
+  for (auto* body : {&k.body, &k.fold})
+    for_each_statement(*body, [&](Statement& s) {
+      if (s.kind == Statement::Kind::let) named[s.value.index] = true;
+      if (s.grid) s.begin = s.end = 0;
+    });
+  for (std::size_t v = 0; v < named.size(); ++v)
+    if (!named[v]) k.values[v] = {};
+  while (!named.empty() && !named.back()) named.pop_back();
+  k.values.resize(named.size());
+}
+
+}  // namespace
+
 Tiled tile(const schedule::Schedule& s, const Group& group, const support::Target& target) {
-  if (group.form == schedule::Form::scatter) return tile_scatter(s, group, target);
-  return Tiler(s, group, target).run();
+  Tiled t = group.form == schedule::Form::scatter ? tile_scatter(s, group, target) : Tiler(s, group, target).run();
+  tidy(t.kernel);
+  return t;
 }
 
 }  // namespace braze::kernel

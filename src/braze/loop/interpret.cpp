@@ -1,9 +1,6 @@
 // The interpreter: nested loops over every index, one body evaluation each.
 #include "braze/loop/interpret.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
 
 #include "braze/support/check.h"
@@ -121,51 +118,13 @@ struct Interpreter {
     });
   }
 
-  /// a before b in the order of a maximum (sign 1) or minimum (-1): NaN comes first.
-  static bool is_better(Number a, Number b, DType type, int sign) {
-    if (!op::is_floating(type)) return sign > 0 ? a.integer > b.integer : a.integer < b.integer;
-    if (std::isnan(b.number)) return false;
-    return std::isnan(a.number) || (sign > 0 ? a.number > b.number : a.number < b.number);
-  }
-
-  struct Accumulator {
-    Number value;
-    std::int64_t best = 0;  ///< index of the best
-    bool empty = true;
-  };
-  static Number neutral(Fold fold, DType type) {
-    if (fold == Fold::prod) return {1, 1};
-    if (fold == Fold::all) return {1, 1};
-    if (fold == Fold::max) return {-INFINITY, type == DType::kBool ? 0 : INT64_MIN};
-    if (fold == Fold::min) return {INFINITY, INT64_MAX};
-    return {};
-  }
-  static void fold_in(Fold fold, DType type, Accumulator& acc, Number x, std::int64_t at) {
-    const bool first = acc.empty;
-    acc.empty = false;
-    const Number pair[] = {acc.value, x};
-    const DType types[] = {type, type};
-    const bool is_bool = type == DType::kBool;
-    switch (fold) {
-      case Fold::sum: acc.value = evaluate(is_bool ? ScalarOp::bit_or : ScalarOp::add, type, pair, types); return;
-      case Fold::prod: acc.value = evaluate(is_bool ? ScalarOp::bit_and : ScalarOp::mul, type, pair, types); return;
-      case Fold::any: acc.value.integer |= x.integer != 0; return;
-      case Fold::all: acc.value.integer &= x.integer != 0; return;
-      default: break;
-    }
-    const int sign = fold == Fold::max || fold == Fold::argmax ? 1 : -1;
-    if (!first && !is_better(x, acc.value, type, sign)) return;
-    acc.value = x;
-    acc.best = at;
-  }
-
   void reduce(const LoopOp& op) {
     for (const TensorId t : op.results) arrays[t.index] = fresh(t);
     std::size_t at = 0;
     loop('i', op.space, [&] {
-      std::vector<Accumulator> accs(op.results.size());
+      std::vector<Folding> accs(op.results.size());
       const auto type = [&](std::size_t k) { return op.body.nodes[op.body.yields[k].index].type; };
-      for (std::size_t k = 0; k < accs.size(); ++k) accs[k].value = neutral(op.fold, type(k));
+      for (std::size_t k = 0; k < accs.size(); ++k) accs[k] = neutral(op.fold, type(k));
       std::int64_t step = 0;
       loop('r', op.reduced, [&] {
         run(op.body);

@@ -24,6 +24,15 @@ struct Array {
 Number evaluate(ScalarOp op, DType type, std::span<const Number> operands, std::span<const DType> operand_types);
 Number convert(Number x, DType from, DType to);  ///< PyTorch's conversion; half types round
 
+/// A reduction under way.
+struct Folding {
+  Number value;
+  std::int64_t best = 0;  ///< where the value of argmax or argmin stood
+  bool empty = true;
+};
+Folding neutral(Fold fold, DType type);
+void fold_in(Fold fold, DType type, Folding& f, Number x, std::int64_t at);  ///< equal extremes: the smallest `at`
+
 /// Stands in for library calls: gives one Array per result.
 using External = std::function<std::vector<Array>(const LoopOp& op, const std::function<Array(TensorId)>& operand)>;
 

@@ -10,6 +10,7 @@
 
 #include "braze/runtime/prepare.h"
 #include "braze/support/check.h"
+#include "braze/support/options.h"
 
 namespace braze::runtime {
 
@@ -19,9 +20,9 @@ constexpr std::size_t kSizesKept = 64;  // combinations of symbol values with a 
 
 /// The chunks go to torch's own pool; a single one runs here without entering a parallel region.
 void launch(const PreparedLaunch& l, void* const* buffers) {
-  if (l.extent <= l.grain) return l.function(buffers, l.arguments.data(), 0, l.extent);
+  if (l.extent <= l.grain) return l.kernel(buffers, l.arguments.data(), 0, l.extent);
   at::parallel_for(0, l.extent, l.grain,
-                   [&](std::int64_t begin, std::int64_t end) { l.function(buffers, l.arguments.data(), begin, end); });
+                   [&](std::int64_t begin, std::int64_t end) { l.kernel(buffers, l.arguments.data(), begin, end); });
 }
 
 /// A prepared plan and the memory its last run left for the next.
@@ -102,11 +103,22 @@ class FixedPlan {
   mutable std::atomic<std::size_t> held_ = 0;
 };
 
+std::vector<LoadedKernel> load(std::span<const plan::Kernel> kernels, KernelLibrary& library) {
+  std::vector<LoadedKernel> loaded;
+  if (support::options().interpret_kernels) {
+    for (const plan::Kernel& k : kernels)
+      loaded.push_back({nullptr, std::make_shared<const kernel::Kernel>(kernel::parse(k.summary))});
+    return loaded;
+  }
+  for (const KernelFunction f : library.load(kernels)) loaded.push_back({f, nullptr});
+  return loaded;
+}
+
 }  // namespace
 
 struct Executor::State {
   plan::Plan plan;
-  std::vector<KernelFunction> functions;
+  std::vector<LoadedKernel> kernels;
   std::shared_ptr<const FixedPlan> fixed;  ///< of a plan without symbols
   std::mutex mutex;
   std::map<std::vector<std::int64_t>, std::shared_ptr<const FixedPlan>> by_size;
@@ -142,14 +154,14 @@ std::shared_ptr<const FixedPlan> Executor::State::program_for(const std::vector<
   const std::lock_guard lock(mutex);
   if (const auto found = by_size.find(values); found != by_size.end()) return found->second;
   if (by_size.size() >= kSizesKept) by_size.clear();
-  return by_size[values] = std::make_shared<const FixedPlan>(prepare(bind_symbols(plan, values), functions));
+  return by_size[values] = std::make_shared<const FixedPlan>(prepare(bind_symbols(plan, values), kernels));
 }
 
 Executor::Executor(plan::Plan plan, KernelLibrary& library) : state_(std::make_unique<State>()) {
-  state_->functions = library.load(plan.kernels);
+  state_->kernels = load(plan.kernels, library);
   state_->plan = std::move(plan);
   if (state_->plan.symbols.empty())
-    state_->fixed = std::make_shared<const FixedPlan>(prepare(state_->plan, state_->functions));
+    state_->fixed = std::make_shared<const FixedPlan>(prepare(state_->plan, state_->kernels));
 }
 Executor::~Executor() = default;
 

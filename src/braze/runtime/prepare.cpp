@@ -16,7 +16,7 @@ using Kind = PreparedStep::Kind;
 
 class Preparation {
  public:
-  Preparation(const plan::Plan& plan, std::span<const KernelFunction> functions) : plan_(plan), functions_(functions) {}
+  Preparation(const plan::Plan& plan, std::span<const LoadedKernel> kernels) : plan_(plan), kernels_(kernels) {}
 
   Prepared run() {
     for (const plan::Buffer& b : plan_.buffers) add_layout(b);
@@ -79,7 +79,7 @@ class Preparation {
   void add(const plan::View&) {}  // made when a call or an output first names it
   void add(const plan::Launch& l) {
     PreparedLaunch p;
-    p.function = functions_[l.kernel.index];
+    p.kernel = kernels_[l.kernel.index];
     for (const BufferId b : l.buffers)
       p.operands.push_back({out_.layouts[b.index].root, out_.layouts[b.index].byte_offset});
     p.arguments = aten::to_ints(l.integers);
@@ -131,7 +131,7 @@ class Preparation {
   }
 
   const plan::Plan& plan_;
-  std::span<const KernelFunction> functions_;
+  std::span<const LoadedKernel> kernels_;
   std::vector<bool> allocated_;
   std::vector<std::vector<std::uint32_t>> by_root_;  ///< used buffers in the same memory
   Prepared out_;
@@ -139,8 +139,8 @@ class Preparation {
 
 }  // namespace
 
-Prepared prepare(const plan::Plan& plan, std::span<const KernelFunction> functions) {
-  return Preparation(plan, functions).run();
+Prepared prepare(const plan::Plan& plan, std::span<const LoadedKernel> kernels) {
+  return Preparation(plan, kernels).run();
 }
 
 }  // namespace braze::runtime

@@ -1,21 +1,34 @@
 // A plan made ready to run: sizes fixed, kernels loaded, operators looked up, last uses known.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "braze/kernel/interpret.h"
 #include "braze/plan/plan.h"
 #include "braze/runtime/library_call.h"
 #include "braze/runtime/process_library.h"
 
 namespace braze::runtime {
 
+/// Compiled code, or the kernel itself for the interpreter.
+struct LoadedKernel {
+  KernelFunction function = nullptr;
+  std::shared_ptr<const kernel::Kernel> interpreted;
+
+  void operator()(void* const* buffers, const std::int64_t* arguments, std::int64_t begin, std::int64_t end) const {
+    if (interpreted) kernel::interpret(*interpreted, buffers, arguments, begin, end);
+    else function(buffers, arguments, begin, end);
+  }
+};
+
 struct PreparedLaunch {
   struct Operand {
     std::uint32_t root;
     std::int64_t byte_offset;
   };
-  KernelFunction function = nullptr;
+  LoadedKernel kernel;
   std::vector<Operand> operands;
   std::vector<std::int64_t> arguments;  ///< integers, then doubles as bit patterns
   std::int64_t extent = 0, grain = 1;
@@ -41,7 +54,7 @@ struct Prepared {
 /// The plan for these values of its symbols, in their order.
 plan::Plan bind_symbols(const plan::Plan& plan, std::span<const std::int64_t> values);
 
-/// `functions`: one per plan.kernels. All sizes must be constant.
-Prepared prepare(const plan::Plan& plan, std::span<const KernelFunction> functions);
+/// `kernels`: one per plan.kernels. All sizes must be constant.
+Prepared prepare(const plan::Plan& plan, std::span<const LoadedKernel> kernels);
 
 }  // namespace braze::runtime
