@@ -213,7 +213,9 @@ Owned<> Interpreter::bind_descriptor(Borrowed<> descriptor, Borrowed<> object, P
     const std::string text = utf8(attribute(descriptor, "__name__").borrow());
     if (text == "__dict__")
       if (Owned<> dict = world_.dict_of(object)) return dict;
-    if (text == "__class__" || text == "dtype" || text == "itemsize" || is_native(object))
+    const bool is_limits = type == Known::get().finfo || type == Known::get().iinfo;  // immutable
+    if (text == "__class__" || text == "dtype" || text == "itemsize" || is_native(object) ||
+        (is_limits && world_.record_of(object) == nullptr))
       return take(t->tp_descr_get(d, object.get(), as_object(type)));
     world_.stop("the attribute " + text + " of a " + type->tp_name);
   }
