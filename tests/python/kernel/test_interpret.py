@@ -1,4 +1,4 @@
-"""Kernel IR in its interpreter against eager: with test_kernels.py it tells a fault of tiling from one of the emitter."""
+"""Kernel IR in its interpreter against eager: tells a fault of tiling from one of the emitter."""
 
 from __future__ import annotations
 
