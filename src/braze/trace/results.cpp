@@ -1,8 +1,10 @@
 // Result types come from our shape rules where one is certain, else from PyTorch's meta kernel on twins of the
 // operands.
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/DefaultDtype.h>
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
 
@@ -75,14 +77,34 @@ struct Twin {
   at::Tensor fake, meta;
 };
 
+/// What the CPU's kernel and not the meta kernel knows: the layout of a convolution's results is the choice of the
+/// library that computes it, and batch norm in inference saves empty statistics. The kernel is asked with zeros.
+bool is_known_by_kernel(const Call& c) {
+  switch (c.facts.op) {
+    case Op::convolution:
+    case Op::convolution_backward:
+    case Op::_native_batch_norm_legit_no_training:
+    case Op::_native_batch_norm_legit_functional: break;
+    default: return false;
+  }
+  return std::ranges::all_of(c.operands, [](const at::Tensor& t) { return !t.defined() || t.device().is_cpu(); });
+}
+
+at::Tensor zeros_like(const at::Tensor& t) {
+  std::int64_t elements = 1;
+  for (std::int64_t d = 0; d < t.dim(); ++d) elements += (t.size(d) - 1) * t.stride(d);
+  if (t.numel() == 0) elements = 0;
+  return at::zeros({elements}, at::TensorOptions(t.scalar_type())).as_strided(t.sizes(), t.strides(), 0);
+}
+
 class MetaKernel {
  public:
-  explicit MetaKernel(Call& c) : c_(c) {}
+  explicit MetaKernel(Call& c) : c_(c), on_cpu_(is_known_by_kernel(c)) {}
 
   std::vector<Result> run() {
     if (!c_.facts.has_meta_kernel) c_.r.fail(support::format("{}: no meta kernel", c_.facts.name));
     for (std::size_t i = 0; i < c_.facts.kinds.size(); ++i) replace(c_.stack[c_.base + i], c_.facts.kinds[i]);
-    c_.op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &c_.stack);
+    c_.op.redispatchBoxed(c10::DispatchKeySet(on_cpu_ ? c10::DispatchKey::CPU : c10::DispatchKey::Meta), &c_.stack);
     std::vector<Result> results;
     for (std::size_t i = c_.base; i < c_.stack.size(); ++i) {
       const c10::IValue& v = c_.stack[i];
@@ -98,7 +120,7 @@ class MetaKernel {
     if (!t.defined()) return t;
     for (const Twin& known : twins_)
       if (known.fake.is_same(t)) return known.meta;
-    twins_.push_back({t, meta_twin(t)});
+    twins_.push_back({t, on_cpu_ ? zeros_like(t) : meta_twin(t)});
     return twins_.back().meta;
   }
 
@@ -133,6 +155,7 @@ class MetaKernel {
   }
 
   Call& c_;
+  bool on_cpu_;
   std::vector<Twin> twins_;
 };
 

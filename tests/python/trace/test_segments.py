@@ -231,3 +231,23 @@ def test_errors_are_eager_errors() -> None:
         _C.trace(lambda a: a.sum(dim=5), [torch.randn(4)])
     with pytest.raises(RuntimeError, match="2, ?3|2x3"):
         _C.trace(lambda a: a @ a, [torch.randn(2, 3)])
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_convolution_has_the_layout_of_its_library(layout: torch.memory_format) -> None:
+    """The meta kernel would say row-major, and would save statistics of the wrong size."""
+    x, w = torch.randn(2, 3, 4, 4).to(memory_format=layout), torch.randn(8, 3, 3, 3)
+    mean, var = torch.zeros(8), torch.ones(8)
+    seen = []
+
+    def program(a: torch.Tensor, w: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> torch.Tensor:
+        y = torch.batch_norm(torch.conv2d(a, w), None, None, mean, var, False, 0.1, 1e-5, False)
+        seen.append(y.stride())
+        return y
+
+    with torch.no_grad():
+        traced = _C.trace(program, [x, w, mean, var])
+        assert traced.poison == ""
+        program(x, w, mean, var)
+    assert seen[0] == seen[-1]
+    assert traced.text.count("f32[0]") == 2, traced.text
