@@ -218,11 +218,23 @@ void check_extremum(Call& c) {
     c.r.fail("an extremum over no elements");
 }
 
+/// Operators whose CPU kernels keep a layout other than row-major where PyTorch's meta kernel says row-major.
+void check_layout(Call& c) {
+  static const std::unordered_set<std::string_view> keepers = {"aten::convolution", "aten::convolution_backward",
+                                                               "aten::roll"};
+  if (!keepers.contains(c.facts.name)) return;
+  for (const at::Tensor& operand : c.operands)
+    if (operand.defined() && !operand.is_contiguous()) c.r.fail("an operand layout whose result layout is not known");
+}
+
 }  // namespace
 
 void append_node(Call& c) {
   const auto known = from_rules(c);
-  if (!known) check_extremum(c);
+  if (!known) {
+    check_extremum(c);
+    check_layout(c);
+  }
   const std::vector<Result> results = known ? *known : MetaKernel(c).run();
   if (results.empty() && !c.op.schema().returns().empty()) return;  // plain numbers, facts of the types
   const std::vector<ValueId> values = add_node(c, results);
