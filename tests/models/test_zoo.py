@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-QUICK = ["bert", "gpt_neox", "llama", "gemma2", "opt", "umt5", "mbart", "deit", "dinov2", "convnextv2", "regnet", "rwkv"]
+QUICK = ["bert", "gpt_neox", "llama", "gemma2", "opt", "umt5", "mbart", "deit", "dinov2", "convnextv2", "regnet", "esm"]
 
 
 def known() -> dict[str, dict[str, str]]:
