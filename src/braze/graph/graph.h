@@ -52,9 +52,9 @@ struct Complex {
 };
 
 /// One argument. ints are SymExpr; Scalars are bool, SymExpr, double or Complex.
-using Arg = std::variant<None, ValueId, std::vector<ValueId>, bool, SymExpr, double, Complex, std::string,
-                         std::vector<SymExpr>, std::vector<double>, std::vector<bool>, DType, Device, Layout,
-                         MemoryFormat, Opaque>;
+using Arg =
+    std::variant<None, ValueId, std::vector<ValueId>, bool, SymExpr, double, Complex, std::string, std::vector<SymExpr>,
+                 std::vector<double>, std::vector<bool>, DType, Device, Layout, MemoryFormat, Opaque>;
 
 struct Location {
   std::string file;  ///< user's file, "" if unknown
@@ -64,19 +64,19 @@ struct Location {
 
 struct Node {
   Op op = Op::kOther;
-  std::string name;               ///< qualified name with overload, "aten::mul.Tensor"; always set
-  std::vector<Arg> args;          ///< schema order, complete
-  std::vector<ValueId> results;   ///< tensors; none for an undefined result. A Tensor[] result is flattened here
-  bool returns_list = false;      ///< the single result is a Tensor[]
+  std::string name;              ///< qualified name with overload, "aten::mul.Tensor"; always set
+  std::vector<Arg> args;         ///< schema order, complete
+  std::vector<ValueId> results;  ///< tensors; none for an undefined result. A Tensor[] result is flattened here
+  bool returns_list = false;     ///< the single result is a Tensor[]
   Location at;
 
   bool operator==(const Node&) const = default;
 };
 
 struct Value {
-  std::string name;      ///< without the %, unique in the graph
+  std::string name;  ///< without the %, unique in the graph
   TensorType type;
-  NodeId producer;       ///< none: an input
+  NodeId producer;  ///< none: an input
   bool operator==(const Value&) const = default;
 };
 
@@ -90,9 +90,9 @@ struct Graph {
   std::string name = "f";
   std::vector<Symbol> symbols;
   std::vector<Value> values;
-  std::vector<Node> nodes;         ///< in program order: operands before uses
+  std::vector<Node> nodes;  ///< in program order: operands before uses
   std::vector<ValueId> inputs;
-  std::vector<ValueId> outputs;    ///< may repeat, may be inputs, may be none
+  std::vector<ValueId> outputs;  ///< may repeat, may be inputs, may be none
   std::vector<std::shared_ptr<void>> opaques;
 
   const TensorType& type(ValueId v) const { return values[v.index].type; }

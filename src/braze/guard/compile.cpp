@@ -133,7 +133,8 @@ class Compiler {
     BRAZE_CHECK(Py_IS_TYPE(node.key.get(), &PyMemberDescr_Type), "a member slot's key is a {}",
                 Py_TYPE(node.key.get())->tp_name);
     const int type = reinterpret_cast<PyMemberDescrObject*>(node.key.get())->d_member->type;
-    BRAZE_CHECK(type == T_OBJECT_EX || type == T_OBJECT, "only slots of objects can be read through a member descriptor");
+    BRAZE_CHECK(type == T_OBJECT_EX || type == T_OBJECT,
+                "only slots of objects can be read through a member descriptor");
   }
 
   static Py_hash_t hash_of(PyObject* key) {

@@ -8,19 +8,19 @@
 namespace braze::op {
 
 //            id        text    bytes  class (b bool, i signed, u unsigned, f float, c complex)
-#define BRAZE_DTYPES(X)              \
-  X(kBool,      "b8",   1, 'b')      \
-  X(kUInt8,     "u8",   1, 'u')      \
-  X(kInt8,      "i8",   1, 'i')      \
-  X(kInt16,     "i16",  2, 'i')      \
-  X(kInt32,     "i32",  4, 'i')      \
-  X(kInt64,     "i64",  8, 'i')      \
-  X(kFloat16,   "f16",  2, 'f')      \
-  X(kBFloat16,  "bf16", 2, 'f')      \
-  X(kFloat32,   "f32",  4, 'f')      \
-  X(kFloat64,   "f64",  8, 'f')      \
-  X(kComplex64, "c64",  8, 'c')      \
-  X(kComplex128,"c128", 16, 'c')
+#define BRAZE_DTYPES(X)        \
+  X(kBool, "b8", 1, 'b')       \
+  X(kUInt8, "u8", 1, 'u')      \
+  X(kInt8, "i8", 1, 'i')       \
+  X(kInt16, "i16", 2, 'i')     \
+  X(kInt32, "i32", 4, 'i')     \
+  X(kInt64, "i64", 8, 'i')     \
+  X(kFloat16, "f16", 2, 'f')   \
+  X(kBFloat16, "bf16", 2, 'f') \
+  X(kFloat32, "f32", 4, 'f')   \
+  X(kFloat64, "f64", 8, 'f')   \
+  X(kComplex64, "c64", 8, 'c') \
+  X(kComplex128, "c128", 16, 'c')
 
 enum class DType : std::uint8_t {
 #define X(id, text, bytes, cls) id,

@@ -27,9 +27,9 @@ class Observer {
     double seconds;
   };
   virtual ~Observer() = default;
-  virtual bool disabled(std::string_view) const { return false; }    ///< BRAZE_DISABLE names this pass
-  virtual bool wants(std::string_view) const { return false; }       ///< BRAZE_DUMP names this pass or level
-  virtual bool checks() const { return false; }                      ///< verify after every pass (BRAZE_STRICT)
+  virtual bool disabled(std::string_view) const { return false; }  ///< BRAZE_DISABLE names this pass
+  virtual bool wants(std::string_view) const { return false; }     ///< BRAZE_DUMP names this pass or level
+  virtual bool checks() const { return false; }                    ///< verify after every pass (BRAZE_STRICT)
   virtual void changed(std::string_view, const std::string& /*before*/, const std::string& /*after*/) {}
   /// A fusion or rewrite that was considered and not done, in words: explain shows it.
   void refuse(std::string reason) { refusals.push_back(std::move(reason)); }

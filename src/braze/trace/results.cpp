@@ -218,13 +218,31 @@ void check_extremum(Call& c) {
     c.r.fail("an extremum over no elements");
 }
 
-/// Operators whose CPU kernels keep a layout other than row-major where PyTorch's meta kernel says row-major.
+/// Operators whose CPU kernels give other strides or sizes than PyTorch's meta kernels for operands that are not
+/// row-major.
 void check_layout(Call& c) {
-  static const std::unordered_set<std::string_view> keepers = {"aten::convolution", "aten::convolution_backward",
-                                                               "aten::roll"};
+  static const std::unordered_set<std::string_view> keepers = {"aten::convolution",
+                                                               "aten::convolution_backward",
+                                                               "aten::roll",
+                                                               "aten::native_batch_norm",
+                                                               "aten::native_batch_norm_backward",
+                                                               "aten::_native_batch_norm_legit_functional",
+                                                               "aten::_native_batch_norm_legit_no_stats",
+                                                               "aten::_native_batch_norm_legit_no_training"};
   if (!keepers.contains(c.facts.name)) return;
   for (const at::Tensor& operand : c.operands)
     if (operand.defined() && !operand.is_contiguous()) c.r.fail("an operand layout whose result layout is not known");
+}
+
+/// PyTorch's meta kernels of softmax take any dimension and dtype; its CPU kernels raise.
+void check_softmax(Call& c) {
+  static const std::unordered_set<std::string_view> unchecked = {"aten::_softmax", "aten::_log_softmax",
+                                                                 "aten::_safe_softmax"};
+  if (!unchecked.contains(c.facts.name)) return;
+  const std::int64_t dim = std::get<graph::SymExpr>(c.args[1]).constant();
+  const std::int64_t rank = std::max<std::int64_t>(c.operands[0].dim(), 1);
+  if (dim < -rank || dim >= rank) c.r.fail("a dimension out of range");
+  if (!c.operands[0].is_floating_point()) c.r.fail("a softmax of integers");
 }
 
 }  // namespace
@@ -234,6 +252,7 @@ void append_node(Call& c) {
   if (!known) {
     check_extremum(c);
     check_layout(c);
+    check_softmax(c);
   }
   const std::vector<Result> results = known ? *known : MetaKernel(c).run();
   if (results.empty() && !c.op.schema().returns().empty()) return;  // plain numbers, facts of the types
