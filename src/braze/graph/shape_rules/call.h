@@ -85,8 +85,9 @@ Sizes broadcast(Call& c, const Sizes& a, const Sizes& b);
 #define BRAZE_SHAPE_RULES(X)                                                                                      \
   X(clone)                                                                                                        \
   X(compare)                                                                                                      \
-  X(factory) X(index) X(library) X(matmul) X(norm) X(pointwise) X(random) X(reduce) X(same) X(same_float) X(scan) \
-      X(to_copy) X(view)
+  X(factory)                                                                                                      \
+  X(index) X(library) X(matmul) X(norm) X(pointwise) X(random) X(reduce) X(same) X(same_float) X(scan) X(to_copy) \
+      X(view)
 #define X(name) bool name(Call&);
 BRAZE_SHAPE_RULES(X)
 #undef X
