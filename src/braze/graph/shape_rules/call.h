@@ -82,12 +82,14 @@ struct Operand {
 TensorType iterate(Call& c, std::span<const Operand> operands, DType dtype, Device device);
 Sizes broadcast(Call& c, const Sizes& a, const Sizes& b);
 
+// clang-format off
 #define BRAZE_SHAPE_RULES(X)                                                                                      \
   X(clone)                                                                                                        \
   X(compare)                                                                                                      \
   X(factory)                                                                                                      \
   X(index) X(library) X(matmul) X(norm) X(pointwise) X(random) X(reduce) X(same) X(same_float) X(scan) X(to_copy) \
       X(view)
+// clang-format on
 #define X(name) bool name(Call&);
 BRAZE_SHAPE_RULES(X)
 #undef X
